@@ -1,0 +1,81 @@
+"""Shape checks with named axes."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def check_shapes(function: str, **specification: tuple[tf.Tensor, str]) -> None:
+    """Checks static shapes against axis names; equal names must have equal sizes.
+
+    Each specification is `(tensor, axes)`, where `axes` is a blank-separated list of axis
+    names such as `"B T V"`. A leading `...` stands for any number of leading axes (the
+    same ones wherever it appears). A name that is a number must match exactly. Sizes
+    that are unknown while a graph is traced pass.
+
+    Args:
+        function: Name of the calling function; the message starts with it.
+        **specification: Argument name -> (tensor, axes).
+
+    Raises:
+        ValueError: If a rank or a size does not fit; names argument, expected and found.
+    """
+    sizes: dict[str, tuple[int, str]] = {}
+    leading: tuple[list[int | None], str] | None = None
+    for argument, (tensor, axes) in specification.items():
+        shape = tf.convert_to_tensor(tensor).shape
+        if shape.rank is None:
+            continue
+        found = shape.as_list()
+        names = axes.split()
+        if names and names[0] == "...":
+            names = names[1:]
+            if len(found) < len(names):
+                raise ValueError(
+                    f"{function}: `{argument}` must have axes [{axes}], found shape "
+                    f"{found}."
+                )
+            head = found[: len(found) - len(names)]
+            found = found[len(found) - len(names) :]
+            if leading is None:
+                leading = (head, argument)
+            elif len(head) != len(leading[0]) or any(
+                a is not None and b is not None and a != b
+                for a, b in zip(head, leading[0], strict=True)
+            ):
+                raise ValueError(
+                    f"{function}: leading axes of `{argument}` are {head}, those of "
+                    f"`{leading[1]}` are {leading[0]}; they must be equal."
+                )
+        if len(found) != len(names):
+            raise ValueError(
+                f"{function}: `{argument}` must have axes [{axes}], found shape "
+                f"{shape.as_list()}."
+            )
+        for name, size in zip(names, found, strict=True):
+            if size is None:
+                continue
+            expected, owner = sizes.get(name, (None, argument))
+            if expected is None and name.isdigit():
+                expected, owner = int(name), argument
+            if expected is None:
+                sizes[name] = (size, argument)
+            elif expected != size:
+                raise ValueError(
+                    f"{function}: axis {name} of `{argument}` is {size}, expected "
+                    f"{expected} (from `{owner}`)."
+                )
+
+
+def check_floating(function: str, **tensors: tf.Tensor) -> None:
+    """Checks that every tensor has a floating-point dtype.
+
+    Raises:
+        TypeError: If one has not; names the argument and the dtype found.
+    """
+    for argument, tensor in tensors.items():
+        dtype = tf.convert_to_tensor(tensor).dtype
+        if not dtype.is_floating:
+            raise TypeError(
+                f"{function}: `{argument}` must be floating point, found {dtype.name}."
+            )

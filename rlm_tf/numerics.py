@@ -1,0 +1,54 @@
+"""Numerically safe building blocks in log space."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+
+def log_mean_exp(
+    values: tf.Tensor, axis: int = 0, log_weights: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Returns the log of the (weighted) mean of `exp(values)` along one axis.
+
+    Computes `log sum_k w_k exp(v_k)` with `w` = softmax of `log_weights` along `axis`,
+    uniform when `log_weights` is None. Entries of minus infinity stand for zeros; where
+    every entry is minus infinity, so is the result, and its gradient is zero.
+
+    Args:
+        values: `[..., K, ...]`, floating point.
+        axis: The axis of size K.
+        log_weights: Unnormalised log-weights that broadcast against `values`, or None.
+
+    Returns:
+        `values` without `axis`, same dtype.
+    """
+    values = tf.convert_to_tensor(values)
+    if log_weights is None:
+        count = tf.cast(tf.shape(values)[axis], values.dtype)
+        return tf.reduce_logsumexp(values, axis=axis) - tf.math.log(count)
+    log_weights = tf.cast(log_weights, values.dtype)
+    log_weights -= tf.reduce_logsumexp(log_weights, axis=axis, keepdims=True)
+    return tf.reduce_logsumexp(values + log_weights, axis=axis)
+
+
+def replace_gradient(value: tf.Tensor, surrogate: tf.Tensor) -> tf.Tensor:
+    """Returns `value` in the forward pass and the gradient of `surrogate` in the backward.
+
+    Args:
+        value: Any floating-point tensor; gets no gradient.
+        surrogate: Tensor of the same shape and dtype that carries the gradient.
+    """
+    return tf.stop_gradient(value - surrogate) + surrogate
+
+
+def multiply_no_nan_log(probs: tf.Tensor, log_values: tf.Tensor) -> tf.Tensor:
+    """Returns `probs * log_values` with `0 * -inf = 0`, in value and in gradient."""
+    safe = tf.where(probs > 0, log_values, tf.zeros_like(log_values))
+    return probs * safe
+
+
+def perplexity(nats_per_token: float) -> float:
+    """Returns `exp(nats_per_token)`, infinite instead of an OverflowError."""
+    return math.exp(nats_per_token) if nats_per_token < 709.0 else math.inf

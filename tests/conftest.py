@@ -1,0 +1,31 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> pathlib.Path:
+    """The folder with the real data sets; skips the test where it is absent."""
+    value = os.environ.get("RLM_DATA_DIR")
+    if not value:
+        pytest.skip(
+            "needs real data: set RLM_DATA_DIR to the folder with the data sets"
+        )
+    path = pathlib.Path(value)
+    if not path.is_dir():
+        pytest.skip(f"needs real data: RLM_DATA_DIR={path} is not a folder")
+    return path
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A NumPy generator with a fixed seed."""
+    return np.random.default_rng(20240213)
