@@ -8,17 +8,17 @@ import tensorflow as tf
 def check_shapes(function: str, **specification: tuple[tf.Tensor, str]) -> None:
     """Checks static shapes against axis names; equal names must have equal sizes.
 
-    Each specification is `(tensor, axes)`, where `axes` is a blank-separated list of axis
-    names such as `"B T V"`. A leading `...` stands for any number of leading axes (the
-    same ones wherever it appears). A name that is a number must match exactly. Sizes
-    that are unknown while a graph is traced pass.
+    Each specification is `(tensor, axes)`, where `axes` is a blank-separated list of
+    axis names such as `"B T V"`. A leading `...` stands for any number of leading axes
+    (the same ones wherever it appears). A name that is a number must match exactly.
+    Sizes that are unknown while a graph is traced pass.
 
     Args:
         function: Name of the calling function; the message starts with it.
         **specification: Argument name -> (tensor, axes).
 
     Raises:
-        ValueError: If a rank or a size does not fit; names argument, expected and found.
+        ValueError: If a rank or a size does not fit; names argument, expected, found.
     """
     sizes: dict[str, tuple[int, str]] = {}
     leading: tuple[list[int | None], str] | None = None

@@ -34,7 +34,7 @@ def log_mean_exp(
 
 
 def replace_gradient(value: tf.Tensor, surrogate: tf.Tensor) -> tf.Tensor:
-    """Returns `value` in the forward pass and the gradient of `surrogate` in the backward.
+    """Returns `value` forwards and the gradient of `surrogate` backwards.
 
     Args:
         value: Any floating-point tensor; gets no gradient.

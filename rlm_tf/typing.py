@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
-TensorLike = tf.Tensor | np.ndarray
+TensorLike: TypeAlias = tf.Tensor | np.ndarray
 
 
 class LossOutput(NamedTuple):

@@ -1,0 +1,95 @@
+"""Norms, clipping and reduction of lists of gradients, dense or sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from rlm_tf.models.term import Gradient
+
+
+def deduplicate(gradient: Gradient) -> Gradient:
+    """Returns slices with every row once, so that their norm is the gradient's norm."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    indices, positions = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(
+        gradient.values, positions, tf.shape(indices)[0]
+    )
+    return tf.IndexedSlices(values, indices, gradient.dense_shape)
+
+
+def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
+    """Returns the Euclidean norm of all gradients together, in float32 or wider.
+
+    Slices must hold every row once (see `deduplicate`).
+    """
+    squares = []
+    for gradient in gradients:
+        if gradient is None:
+            continue
+        values = gradient.values if _is_sparse(gradient) else gradient
+        values = values if values.dtype == tf.float64 else tf.cast(values, tf.float32)
+        squares.append(tf.reduce_sum(tf.square(values)))
+    return tf.sqrt(tf.add_n(squares)) if squares else tf.constant(0.0)
+
+
+def scale(gradients: Sequence[Gradient], factor: float | tf.Tensor) -> list[Gradient]:
+    """Multiplies every gradient by a scalar."""
+    if isinstance(factor, float) and factor == 1.0:
+        return list(gradients)
+    scaled: list[Gradient] = []
+    for gradient in gradients:
+        if gradient is None:
+            scaled.append(None)
+        elif _is_sparse(gradient):
+            values = gradient.values * tf.cast(factor, gradient.values.dtype)
+            scaled.append(
+                tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+            )
+        else:
+            scaled.append(gradient * tf.cast(factor, gradient.dtype))
+    return scaled
+
+
+def clip_factor(norm: tf.Tensor, clip_norm: float | tf.Tensor) -> tf.Tensor:
+    """Returns `min(1, clip_norm / norm)`; not-a-number where `norm` is not finite."""
+    limit = tf.cast(clip_norm, norm.dtype)
+    factor = limit / tf.maximum(norm, limit)
+    return tf.where(tf.math.is_finite(norm), factor, norm - norm)
+
+
+def add(left: Sequence[Gradient], right: Sequence[Gradient]) -> list[Gradient]:
+    """Adds two lists of gradients entry by entry; None stands for zero."""
+    total: list[Gradient] = []
+    for a, b in zip(left, right, strict=True):
+        if a is None or b is None:
+            total.append(b if a is None else a)
+        elif _is_sparse(a) and _is_sparse(b):
+            total.append(
+                deduplicate(
+                    tf.IndexedSlices(
+                        tf.concat([a.values, b.values], axis=0),
+                        tf.concat([a.indices, b.indices], axis=0),
+                        a.dense_shape,
+                    )
+                )
+            )
+        else:
+            total.append(tf.convert_to_tensor(a) + tf.convert_to_tensor(b))
+    return total
+
+
+def sum_over_replicas(gradients: Sequence[Gradient]) -> list[Gradient]:
+    """Returns gradients summed over all replicas; the same list on one device."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return list(gradients)
+    present = [tf.convert_to_tensor(g) for g in gradients if g is not None]
+    reduced = iter(context.all_reduce(tf.distribute.ReduceOp.SUM, present))
+    return [None if g is None else next(reduced) for g in gradients]
+
+
+def _is_sparse(gradient: Gradient) -> bool:
+    return isinstance(gradient, tf.IndexedSlices)

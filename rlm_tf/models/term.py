@@ -1,0 +1,72 @@
+"""One weighted loss of an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import keras
+import tensorflow as tf
+
+Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices | None
+# (variables, scale per position) -> gradient of sum(scale * loss), one a variable.
+GradientFunction: TypeAlias = Callable[[Sequence[Any], tf.Tensor], list[Gradient]]
+Coefficient: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
+
+
+class Term(NamedTuple):
+    """One named loss: what it is, where it counts, how much and how it is clipped.
+
+    Attributes:
+        name: Also the name of its metric.
+        loss: Loss of each position or example, any shape, nats.
+        weights: Weight of each entry of `loss`, or None for ones. The term's value is
+            `sum(loss * weights) / sum(weights)` over all replicas.
+        coefficient: Multiplies the value in the total loss.
+        clip_norm: The gradient of this term alone is clipped to this global norm,
+            before `coefficient` multiplies it. None: not clipped on its own.
+        gradient_fn: Computes the term's gradient where the tape cannot (sequential
+            backward passes). It gets the variables and what each entry of `loss` is
+            multiplied by, and returns one gradient a variable. None: use the tape.
+    """
+
+    name: str
+    loss: tf.Tensor
+    weights: tf.Tensor | None = None
+    coefficient: float | tf.Tensor = 1.0
+    clip_norm: float | None = None
+    gradient_fn: GradientFunction | None = None
+
+
+def coefficient_at(coefficient: Coefficient, step: tf.Tensor) -> float | tf.Tensor:
+    """Returns a coefficient's value: the number itself, or the schedule at `step`."""
+    if isinstance(coefficient, keras.optimizers.schedules.LearningRateSchedule):
+        return tf.convert_to_tensor(coefficient(step))
+    return coefficient
+
+
+def coefficient_from_ratio(ratio: float) -> float:
+    """Returns `lambda` for the ratio `r = lambda / (1 + lambda)`, appendix D.1.
+
+    Raises:
+        ValueError: If `ratio` is not in [0, 1).
+    """
+    if not 0 <= ratio < 1:
+        raise ValueError(
+            f"coefficient_from_ratio: `ratio` must lie in [0, 1), found {ratio}."
+        )
+    return ratio / (1.0 - ratio)
+
+
+def ratio_from_coefficient(coefficient: float) -> float:
+    """Returns the ratio `lambda / (1 + lambda)` of a coefficient `lambda >= 0`.
+
+    Raises:
+        ValueError: If `coefficient` is negative.
+    """
+    if coefficient < 0:
+        raise ValueError(
+            "ratio_from_coefficient: `coefficient` must not be negative, found "
+            f"{coefficient}."
+        )
+    return coefficient / (1.0 + coefficient)

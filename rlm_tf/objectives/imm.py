@@ -1,0 +1,217 @@
+"""Induced model matching: the objective of Muneeb and Ohannessian, arXiv 2402.12513.
+
+A full model `Q` predicts from a full context: a short context plus an extended one. Its
+*induced model* `Q_hat` predicts from the short context alone, as the mean of `Q` over
+extended contexts that occur with it. IMM asks the induced model to match a restricted
+model `P_hat` that was built for the short context. All functions work per position, in
+log space, and keep the dtype.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from rlm_tf.checks import check_floating, check_shapes
+from rlm_tf.numerics import log_mean_exp, multiply_no_nan_log
+from rlm_tf.typing import LossOutput, TensorLike
+
+
+class InducedExtra(NamedTuple):
+    """What induced losses also compute.
+
+    Attributes:
+        induced_log_probs: `[..., V]`, log-probabilities of the induced model.
+    """
+
+    induced_log_probs: tf.Tensor
+
+
+def induced_log_probs(
+    sample_log_probs: TensorLike, log_weights: TensorLike | None = None
+) -> tf.Tensor:
+    """Returns log-probabilities of the induced model, Eqs. (2), (9) and (21).
+
+    `log Q_hat(y | sh) = log sum_i w_i Q(y | sh, x_i)`, `w` = softmax of `log_weights`
+    over the K samples; uniform when None, which gives the mean over k sampled extended
+    contexts. Kernel weights give Eq. (2); a belief over hidden states gives the
+    induced policy of a reinforcement learner.
+
+    Args:
+        sample_log_probs: `[K, ..., V]`, log-probabilities given each extended context.
+        log_weights: `[K]` or `[K, ...]`, unnormalised; normalised inside.
+
+    Returns:
+        `[..., V]`, nats.
+
+    Raises:
+        ValueError: If shapes do not fit.
+    """
+    sample_log_probs = tf.convert_to_tensor(sample_log_probs)
+    check_floating("induced_log_probs", sample_log_probs=sample_log_probs)
+    if log_weights is None:
+        return log_mean_exp(sample_log_probs, axis=0)
+    log_weights = tf.cast(log_weights, sample_log_probs.dtype)
+    rank, weights_rank = sample_log_probs.shape.rank, log_weights.shape.rank
+    if weights_rank == 1:
+        check_shapes(
+            "induced_log_probs",
+            sample_log_probs=(tf.shape(sample_log_probs)[:1], "1"),
+        )
+        shape = [-1] + [1] * (rank - 1)
+        log_weights = tf.reshape(log_weights, shape)
+    elif weights_rank == rank - 1:
+        log_weights = log_weights[..., tf.newaxis]
+    else:
+        raise ValueError(
+            "induced_log_probs: `log_weights` must have axes [K] or [K ...], the axes "
+            f"of `sample_log_probs` without its last; found shape {log_weights.shape} "
+            f"for {sample_log_probs.shape}."
+        )
+    sizes = zip(log_weights.shape[:-1], sample_log_probs.shape[:-1], strict=True)
+    for axis, (found, expected) in enumerate(sizes):
+        broadcast = weights_rank == 1 and axis > 0
+        if not broadcast and None not in (found, expected) and found != expected:
+            raise ValueError(
+                f"induced_log_probs: axis {axis} of `log_weights` is {found}, expected "
+                f"{expected} (from `sample_log_probs`)."
+            )
+    return log_mean_exp(sample_log_probs, axis=0, log_weights=log_weights)
+
+
+def induced_cross_entropy(
+    target_probs: TensorLike,
+    sample_log_probs: TensorLike,
+    log_weights: TensorLike | None = None,
+) -> LossOutput:
+    """Returns the separable IMM loss of each position, Eqs. (12) and (15).
+
+    `IMM_t = - sum_y P_hat(y | sh) log( sum_i w_i Q(y | sh, x_i) )`. The minus sign,
+    which Eq. (12) drops, is in Eq. (15). Differentiating it backpropagates through all
+    K samples at once; `crosstalk_surrogate` gives the same gradient one at a time.
+
+    Args:
+        target_probs: `[..., V]`, the restricted model; gets no gradient. Zeros are
+            allowed and contribute nothing.
+        sample_log_probs: `[K, ..., V]`.
+        log_weights: `[K]` or `[K, ...]`, or None for uniform weights.
+
+    Returns:
+        `loss` `[...]` in nats, not below the entropy of `target_probs`.
+
+    Raises:
+        ValueError: If shapes do not fit.
+    """
+    sample_log_probs = tf.convert_to_tensor(sample_log_probs)
+    target_probs = tf.cast(target_probs, sample_log_probs.dtype)
+    _check_samples("induced_cross_entropy", target_probs, sample_log_probs)
+    target_probs = tf.stop_gradient(target_probs)
+    induced = induced_log_probs(sample_log_probs, log_weights)
+    loss = -tf.reduce_sum(multiply_no_nan_log(target_probs, induced), axis=-1)
+    return LossOutput(loss, InducedExtra(induced))
+
+
+def induced_kl_divergence(
+    target_probs: TensorLike,
+    sample_log_probs: TensorLike,
+    log_weights: TensorLike | None = None,
+) -> LossOutput:
+    """Returns `KL(P_hat || Q_hat)` of each position, the summand of Eq. (8).
+
+    Equals `induced_cross_entropy` minus the entropy of the target, so both have the
+    same gradient. Arguments and errors as there; `loss` `[...]`, nats, at least 0.
+    """
+    cross_entropy, extra = induced_cross_entropy(
+        target_probs, sample_log_probs, log_weights
+    )
+    target_probs = tf.stop_gradient(tf.cast(target_probs, cross_entropy.dtype))
+    log_target = tf.math.log(tf.where(target_probs > 0, target_probs, 1))
+    entropy = -tf.reduce_sum(target_probs * log_target, axis=-1)
+    return LossOutput(cross_entropy - entropy, extra)
+
+
+def crosstalk_weights(sample_log_probs: TensorLike) -> tf.Tensor:
+    """Returns `C_i(y) = Q_i(y) / sum_j Q_j(y)`, appendix C.2, without gradient.
+
+    Args:
+        sample_log_probs: `[K, ..., V]`.
+
+    Returns:
+        `[K, ..., V]`; sums to 1 over K. Where every `Q_j(y)` is 0 it is `1/K`.
+    """
+    sample_log_probs = tf.convert_to_tensor(sample_log_probs)
+    check_floating("crosstalk_weights", sample_log_probs=sample_log_probs)
+    lowest = sample_log_probs.dtype.min
+    return tf.stop_gradient(tf.nn.softmax(tf.maximum(sample_log_probs, lowest), axis=0))
+
+
+def crosstalk_surrogate(
+    target_probs: TensorLike, log_probs: TensorLike, weights: TensorLike
+) -> tf.Tensor:
+    """Returns the loss whose gradients, summed over samples, are those of IMM.
+
+    `- sum_y P_hat(y) C_i(y) log Q_i(y)`, the summand of the last line of Eq. (23). Its
+    gradient is one sample's share of the gradient of `induced_cross_entropy`; its
+    value is not the IMM loss.
+
+    Args:
+        target_probs: `[..., V]`.
+        log_probs: `[..., V]` of one sample, or `[K, ..., V]` of several.
+        weights: Crosstalk weights in the shape of `log_probs`; get no gradient.
+
+    Returns:
+        `[...]` or `[K, ...]`.
+    """
+    log_probs = tf.convert_to_tensor(log_probs)
+    target_probs = tf.stop_gradient(tf.cast(target_probs, log_probs.dtype))
+    weights = tf.stop_gradient(tf.cast(weights, log_probs.dtype))
+    check_shapes(
+        "crosstalk_surrogate",
+        log_probs=(log_probs, "... V"),
+        weights=(weights, "... V"),
+    )
+    return -tf.reduce_sum(
+        multiply_no_nan_log(target_probs * weights, log_probs), axis=-1
+    )
+
+
+def noising_cross_entropy(
+    target_probs: TensorLike, log_probs: TensorLike
+) -> LossOutput:
+    """Returns the loss that noising minimises, the second summand of Eq. (16).
+
+    `- sum_y P_hat(y | sh) log Q(y | sh, ex)`: the target is pitted against the full
+    model itself and not against its induced model. It is `induced_cross_entropy` with
+    K = 1, an upper bound of it (Jensen, Eqs. (17) and (18)), and it is inconsistent:
+    its minimiser together with the main loss is not the true model (Proposition 5.1).
+
+    Args:
+        target_probs: `[..., V]`; gets no gradient.
+        log_probs: `[..., V]`.
+
+    Returns:
+        `loss` `[...]` in nats; `extra` holds `log_probs`.
+    """
+    log_probs = tf.convert_to_tensor(log_probs)
+    return induced_cross_entropy(target_probs, log_probs[tf.newaxis])
+
+
+def _check_samples(
+    function: str, target_probs: tf.Tensor, sample_log_probs: tf.Tensor
+) -> None:
+    check_floating(function, sample_log_probs=sample_log_probs)
+    if sample_log_probs.shape.rank == target_probs.shape.rank:
+        raise ValueError(
+            f"{function}: `sample_log_probs` must have one axis more than "
+            f"`target_probs` (K first); found shapes {sample_log_probs.shape} and "
+            f"{target_probs.shape}."
+        )
+    one_sample = sample_log_probs[0] if sample_log_probs.shape[0] != 0 else None
+    if one_sample is None:
+        raise ValueError(f"{function}: `sample_log_probs` holds no sample (K = 0).")
+    check_shapes(
+        function,
+        target_probs=(target_probs, "... V"),
+        sample_log_probs=(one_sample, "... V"),
+    )
