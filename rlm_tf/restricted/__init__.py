@@ -1,0 +1,6 @@
+"""Models of the next word given a short context."""
+
+from rlm_tf.restricted.kneser_ney import KneserNey
+from rlm_tf.restricted.restricted_model import RestrictedModel
+
+__all__ = ["KneserNey", "RestrictedModel"]

@@ -1,0 +1,231 @@
+"""Back-off n-gram models as Keras layers that make rows on demand inside graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.restricted.backoff_tables import BackoffLevel, BackoffTables
+from rlm_tf.restricted.restricted_model import (
+    RestrictedModel,
+    checked_tokens,
+    contexts_of,
+)
+from rlm_tf.typing import TensorLike
+
+
+class BackoffModel(RestrictedModel):
+    """A restricted model made of back-off tables (see `backoff_tables`).
+
+    The tables are non-trainable weights and their sizes are part of the build
+    configuration, so the file of any Keras model that owns this layer carries them. A row
+    costs one product of length V and a scatter of the words seen after the context.
+    Inside graphs, an id outside `[0, V)` counts as a word never seen in a context. XLA
+    cannot compile `log_probs` and `probs`: their number of table entries depends on data.
+
+    Args:
+        order: Length of the longest n-grams; the short context has `order - 1` words.
+        floor: Weight of the uniform distribution in `(1 - floor) P + floor / V`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, order: int, *, floor: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not 0.0 <= floor <= 1.0:
+            raise ValueError(
+                f"{type(self).__name__}: `floor` must be in [0, 1], found {floor}."
+            )
+        self.order = order
+        self.floor = float(floor)
+        self.context_length = order - 1
+        self.vocabulary_size = None
+
+    # === Tables ===
+
+    def _create_tables(self, vocabulary_size: int, sizes: list[list[int]]) -> None:
+        """Makes empty tables; `sizes` holds (contexts + 1, entries) per level."""
+        if self.built:
+            raise ValueError(
+                f"{type(self).__name__} already has tables: make a new one instead."
+            )
+
+        def table(name: str, size: int, dtype: str) -> keras.Variable:
+            return self.add_weight(
+                name=name,
+                shape=(size,),
+                dtype=dtype,
+                initializer="zeros",
+                trainable=False,
+                autocast=False,
+            )
+
+        self._base = table("base", vocabulary_size, "float64")
+        self._levels = [
+            {
+                "keys": table(f"keys_{m}", contexts, "int64"),
+                "backoff": table(f"backoff_{m}", contexts, "float64"),
+                "row_splits": table(f"row_splits_{m}", contexts + 1, "int64"),
+                "words": table(f"words_{m}", entries, "int32"),
+                "probs": table(f"probs_{m}", entries, "float64"),
+            }
+            for m, (contexts, entries) in enumerate(sizes, start=1)
+        ]
+        self._table_sizes = [list(size) for size in sizes]
+        self.vocabulary_size = vocabulary_size
+        self.built = True
+
+    def set_tables(self, tables: BackoffTables) -> None:
+        """Creates the weights and fills them.
+
+        Raises:
+            ValueError: If the layer already has tables.
+        """
+        sizes = [[len(level.keys), len(level.words)] for level in tables.levels]
+        self._create_tables(len(tables.base), sizes)
+        self._base.assign(tables.base)
+        for weights, level in zip(self._levels, tables.levels, strict=True):
+            for name, weight in weights.items():
+                weight.assign(getattr(level, name))
+
+    def tables(self) -> BackoffTables:
+        """Returns the tables as NumPy arrays.
+
+        Raises:
+            ValueError: If there are none yet.
+        """
+        self._known_vocabulary_size()
+        to_numpy = keras.ops.convert_to_numpy
+        levels = [
+            BackoffLevel(**{name: to_numpy(w) for name, w in weights.items()})
+            for weights in self._levels
+        ]
+        return BackoffTables(to_numpy(self._base), levels)
+
+    # === Rows in graphs ===
+
+    def log_probs(self, short_contexts: TensorLike) -> tf.Tensor:
+        if self.floor:
+            return tf.math.log(self.probs(short_contexts))
+        return self._rows(short_contexts, log_space=True)
+
+    def probs(self, short_contexts: TensorLike) -> tf.Tensor:
+        rows = self._rows(short_contexts, log_space=False)
+        if self.floor:
+            size = self._known_vocabulary_size()
+            rows = rows * (1.0 - self.floor) + self.floor / size
+        return rows
+
+    def missing_mass(self, short_contexts: TensorLike) -> tf.Tensor:
+        """Returns the weight `gamma(u)` of the shorter context in `P(. | u)`.
+
+        Args:
+            short_contexts: As in `log_probs`.
+
+        Returns:
+            float32 `[N]`; 1 for contexts never seen, and for `order` 1. The floor does
+            not count.
+        """
+        contexts = self._context_matrix(short_contexts)
+        if not self._levels:
+            return tf.ones([tf.shape(contexts)[0]])
+        numbers = self._context_numbers(contexts)[-1]
+        backoff = tf.gather(_tensor(self._levels[-1]["backoff"]), numbers)
+        return tf.cast(backoff, tf.float32)
+
+    def _context_numbers(self, contexts: tf.Tensor) -> list[tf.Tensor]:
+        size = self._known_vocabulary_size()
+        numbers = tf.zeros_like(contexts[:, 0])
+        result = []
+        for level, weights in enumerate(self._levels, start=1):
+            table = _tensor(weights["keys"])
+            word = contexts[:, self.context_length - level]
+            keys = numbers * size + word
+            position = tf.searchsorted(table, keys, out_type=tf.int64)
+            # Out of range, a word would alias the key of a neighbouring context.
+            found = (tf.gather(table, position) == keys) & (word >= 0) & (word < size)
+            unseen = tf.cast(tf.size(table) - 1, tf.int64)
+            numbers = tf.where(found, position, unseen)
+            result.append(numbers)
+        return result
+
+    def _rows(self, short_contexts: TensorLike, *, log_space: bool) -> tf.Tensor:
+        contexts = self._context_matrix(short_contexts)
+        size = self._known_vocabulary_size()
+        count = tf.shape(contexts, out_type=tf.int64)[0]
+        numbers = self._context_numbers(contexts) if self._levels else []
+        # scales[m]: what the probabilities of level m are multiplied by on their way up.
+        scales = [tf.ones([count], tf.float64)]
+        for weights, number in zip(self._levels[::-1], numbers[::-1], strict=True):
+            scales.append(scales[-1] * tf.gather(_tensor(weights["backoff"]), number))
+        scales.reverse()
+
+        def output(values: tf.Tensor) -> tf.Tensor:
+            return tf.cast(tf.math.log(values) if log_space else values, tf.float32)
+
+        scale = output(scales[0])[:, tf.newaxis]
+        base = output(_tensor(self._base))[tf.newaxis, :]
+        rows = tf.reshape(scale + base if log_space else scale * base, [-1])
+        for weights, number, scale in zip(
+            self._levels, numbers, scales[1:], strict=True
+        ):
+            splits = _tensor(weights["row_splits"])
+            entries, row = _ranges(
+                tf.gather(splits, number), tf.gather(splits, number + 1)
+            )
+            words = tf.cast(tf.gather(_tensor(weights["words"]), entries), tf.int64)
+            values = tf.gather(_tensor(weights["probs"]), entries)
+            values = output(values * tf.gather(scale, row))
+            where = (row * size + words)[:, tf.newaxis]
+            rows = tf.tensor_scatter_nd_update(rows, where, values)
+        return tf.ensure_shape(tf.reshape(rows, [count, size]), [None, size])
+
+    # === Exact values ===
+
+    def score(self, tokens: np.ndarray) -> np.ndarray:
+        tables = self.tables()
+        tokens = checked_tokens("score", tokens, len(tables.base))
+        contexts = contexts_of(tokens, self.context_length)
+        numbers = tables.context_numbers(contexts)
+        probs = tables.word_probs(numbers, tokens[self.context_length :])
+        with np.errstate(divide="ignore"):
+            return np.log(self._floored(probs))
+
+    def probs_numpy(self, short_contexts: np.ndarray) -> np.ndarray:
+        """Returns `probs(short_contexts)` computed in float64, `[N, V]`."""
+        contexts = self._context_matrix(np.asarray(short_contexts)).numpy()
+        return self._floored(self.tables().rows(contexts))
+
+    def _floored(self, probs: np.ndarray) -> np.ndarray:
+        if not self.floor:
+            return probs
+        return probs * (1.0 - self.floor) + self.floor / self._known_vocabulary_size()
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "order": self.order, "floor": self.floor}
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        if not self.built:
+            return None
+        return {
+            "vocabulary_size": self.vocabulary_size,
+            "table_sizes": self._table_sizes,
+        }
+
+    def build_from_config(self, config: dict[str, Any] | None) -> None:
+        if config:
+            self._create_tables(config["vocabulary_size"], config["table_sizes"])
+
+
+def _tensor(variable: keras.Variable) -> tf.Tensor:
+    return tf.convert_to_tensor(variable)
+
+
+def _ranges(starts: tf.Tensor, stops: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Concatenates `range(start, stop)` and says which range each element is from."""
+    ranges = tf.ragged.range(starts, stops)
+    return ranges.values, ranges.value_rowids()
