@@ -1,0 +1,178 @@
+"""Contiguous batches: windows of a token stream in which every row reads on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+# ((tokens [B, T], start [B]), next_tokens [B, T], weights [B, T])
+Element = tuple[tuple[tf.Tensor, tf.Tensor], tf.Tensor, tf.Tensor]
+Transform = Callable[[Element, tf.Tensor, tf.Tensor], Element]
+
+
+class BatchArrays(NamedTuple):
+    """One element as NumPy arrays.
+
+    Attributes:
+        inputs: `(tokens int32 [B, T], start int32 [B])`; `start` is 1 where the row's
+            stream begins and a carried state must be zeroed.
+        next_tokens: int32 `[B, T]`.
+        weights: float32 `[B, T]`, 1 for a token that is to be scored, 0 for padding.
+    """
+
+    inputs: tuple[np.ndarray, np.ndarray]
+    next_tokens: np.ndarray
+    weights: np.ndarray
+
+
+class ContiguousBatches:
+    """Cuts a token stream into `batch_size` equally long rows read in parallel.
+
+    The stream is `prefix` followed by the tokens, so that the first token is predicted
+    too. With N tokens, row b predicts tokens `b L .. (b+1) L - 1`, L = ceil(N / B), and
+    step s predicts positions `s T .. (s+1) T - 1` of every row. What lies beyond a
+    row's or the stream's end is padding: the tokens are `prefix`, the weight is 0.
+    Every token has weight 1 exactly once, whatever the batch size and window.
+
+    Attributes:
+        batch_size: B.
+        window: T.
+        prefix: The token that stands before the stream, `<eos>` as a rule.
+        steps: Number of elements of one pass, ceil(L / T).
+        num_targets: Number of tokens scored in one pass, N.
+    """
+
+    def __init__(
+        self, tokens: np.ndarray, batch_size: int, window: int, *, prefix: int
+    ) -> None:
+        """See `contiguous_batches`."""
+        tokens = np.asarray(tokens)
+        if tokens.ndim != 1 or not np.issubdtype(tokens.dtype, np.integer):
+            raise ValueError(
+                "contiguous_batches: `tokens` must be integers with axes [N], found "
+                f"{tokens.dtype} of shape {tokens.shape}."
+            )
+        for name, value in (("batch_size", batch_size), ("window", window)):
+            if value < 1:
+                raise ValueError(f"contiguous_batches: {name} must be >= 1: {value}.")
+        if tokens.size == 0:
+            raise ValueError("contiguous_batches: `tokens` is empty, expected N >= 1.")
+        self.batch_size = batch_size
+        self.window = window
+        self.prefix = prefix
+        self.num_targets = int(tokens.size)
+        length = -(-self.num_targets // batch_size)
+        self.steps = -(-length // window)
+
+        # Row b holds the input of its first target and then its L targets.
+        stream = np.full(batch_size * length + 1, prefix, np.int32)
+        stream[1 : self.num_targets + 1] = tokens
+        rows = np.full((batch_size, self.steps * window + 1), prefix, np.int32)
+        rows[:, : length + 1] = np.lib.stride_tricks.sliding_window_view(
+            stream, length + 1
+        )[::length]
+        self._rows = rows
+        ends = self.num_targets - length * np.arange(batch_size)
+        self._lengths = np.clip(ends, 0, length).astype(np.int32)
+
+    def element(self, step: int) -> BatchArrays:
+        """Returns the element of one step of a pass.
+
+        Raises:
+            IndexError: If `step` is outside `[0, steps)`.
+        """
+        if not 0 <= step < self.steps:
+            raise IndexError(f"step must be in [0, {self.steps}), found {step}.")
+        first = step * self.window
+        block = self._rows[:, first : first + self.window + 1]
+        positions = np.arange(first, first + self.window, dtype=np.int32)
+        return BatchArrays(
+            (block[:, :-1], np.full(self.batch_size, int(step == 0), np.int32)),
+            block[:, 1:],
+            (positions < self._lengths[:, None]).astype(np.float32),
+        )
+
+    def dataset(
+        self,
+        start_step: int = 0,
+        repeat: bool = False,
+        *,
+        epoch: int = 0,
+        transform: Transform | None = None,
+    ) -> tf.data.Dataset:
+        """Returns the elements `((tokens, start), next_tokens, weights)` in order.
+
+        The element of a step is a function of the tokens and the step alone (and of
+        the epoch, with a random transform), so that a counter is all that is needed to
+        go on after an interruption.
+
+        Args:
+            start_step: Step of the first element. With `repeat` it may exceed `steps`:
+                it counts on through the epochs.
+            repeat: Whether to pass over the tokens again and again.
+            epoch: Number of the epoch that step 0 belongs to.
+            transform: `(element, epoch, step) -> element` with int64 scalars, `Noising`
+                for example.
+
+        Raises:
+            ValueError: If `start_step` is outside `[0, steps]` (`[0, inf)` with
+                `repeat`).
+        """
+        if start_step < 0 or (start_step > self.steps and not repeat):
+            raise ValueError(
+                f"ContiguousBatches.dataset: start_step must be in [0, {self.steps}], "
+                f"found {start_step}."
+            )
+        # One constant that the steps slice: windows cut beforehand would double it.
+        rows = tf.constant(self._rows)
+        lengths = tf.constant(self._lengths)[:, tf.newaxis]
+
+        def element(counter: tf.Tensor) -> Element:
+            step = counter % self.steps
+            first = step * self.window
+            block = tf.slice(rows, [0, first], [self.batch_size, self.window + 1])
+            block = tf.ensure_shape(block, [self.batch_size, self.window + 1])
+            positions = tf.cast(first, tf.int32) + tf.range(self.window)
+            result = (
+                (
+                    block[:, :-1],
+                    tf.fill([self.batch_size], tf.cast(tf.equal(step, 0), tf.int32)),
+                ),
+                block[:, 1:],
+                tf.cast(positions < lengths, tf.float32),
+            )
+            if transform is None:
+                return result
+            return transform(result, epoch + counter // self.steps, step)
+
+        if repeat:
+            counters = tf.data.Dataset.counter(start_step)
+        else:
+            counters = tf.data.Dataset.range(start_step, self.steps)
+        return counters.map(
+            element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        ).prefetch(tf.data.AUTOTUNE)
+
+
+def contiguous_batches(
+    tokens: np.ndarray, batch_size: int, window: int, *, prefix: int
+) -> ContiguousBatches:
+    """Cuts a token stream into contiguous batches.
+
+    Args:
+        tokens: Integers `[N]`.
+        batch_size: Number of rows B that are read in parallel.
+        window: Number of tokens T that a step reads.
+        prefix: The token before the first, the id of `<eos>` as a rule.
+
+    Returns:
+        An object with `steps`, `num_targets`, `element(step)` and `dataset()`.
+
+    Raises:
+        ValueError: If `tokens` is empty or not a vector of integers, or a size is not
+            positive.
+    """
+    return ContiguousBatches(tokens, batch_size, window, prefix=prefix)

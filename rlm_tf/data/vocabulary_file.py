@@ -1,0 +1,98 @@
+"""The text file of a vocabulary: a header line, then one token per line in id order."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import tempfile
+
+_HEADER = re.compile(r"rlm_tf vocabulary 1, rule (\w+), (\d+) tokens")
+# Characters that an editor may drop, alter or take for a line end.
+_UNSAFE = re.compile(
+    "[\\\\\x00-\x20\x7f-\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    "\u3000\ufeff]"
+)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|(.?))", re.DOTALL)
+
+
+def _escape(token: str) -> str:
+    return _UNSAFE.sub(
+        lambda match: "\\\\" if match[0] == "\\" else f"\\u{ord(match[0]):04x}",
+        token,
+    )
+
+
+def _unescape(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        if match[2] == "\\":
+            return "\\"
+        raise ValueError(f"unknown escape {match[0]!r}")
+
+    return _ESCAPE.sub(character, text)
+
+
+def write_vocabulary(
+    path: str | os.PathLike[str], rule: str, tokens: list[str]
+) -> None:
+    """Writes the file beside its place, then renames it there."""
+    path = pathlib.Path(path)
+    lines = [f"rlm_tf vocabulary 1, rule {rule}, {len(tokens)} tokens"]
+    lines += map(_escape, tokens)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
+    try:
+        with open(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write("\n".join(lines) + "\n")
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+def read_vocabulary(path: str | os.PathLike[str]) -> tuple[str, list[str]]:
+    """Returns (rule, tokens).
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is malformed; names file and line.
+    """
+    data = pathlib.Path(path).read_bytes()
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        at = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}, line {at}: not UTF-8 text.") from None
+    header = _HEADER.fullmatch(lines[0].rstrip("\r"))
+    if header is None:
+        raise ValueError(
+            f"{path}, line 1: not a vocabulary file: expected 'rlm_tf vocabulary 1, "
+            f"rule <rule>, <count> tokens', found {lines[0][:80]!r}."
+        )
+    rule, expected = header[1], int(header[2])
+    if lines[-1] == "":
+        lines.pop()
+    else:
+        raise ValueError(f"{path}, line {len(lines)}: the file ends within a line.")
+    if len(lines) - 1 != expected:
+        raise ValueError(
+            f"{path}, line {len(lines)}: expected {expected} tokens, found "
+            f"{len(lines) - 1}."
+        )
+    tokens: dict[str, int] = {}
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            token = _unescape(line.rstrip("\r"))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}.") from None
+        if not token:
+            raise ValueError(f"{path}, line {number}: an empty token.")
+        if token in tokens:
+            raise ValueError(
+                f"{path}, line {number}: token {token!r} was already in line "
+                f"{tokens[token]}."
+            )
+        tokens[token] = number
+    return rule, list(tokens)
