@@ -53,30 +53,24 @@ def induced_log_probs(
     if log_weights is None:
         return log_mean_exp(sample_log_probs, axis=0)
     log_weights = tf.cast(log_weights, sample_log_probs.dtype)
-    rank, weights_rank = sample_log_probs.shape.rank, log_weights.shape.rank
-    if weights_rank == 1:
+    first = sample_log_probs[..., 0]
+    if log_weights.shape.rank == 1:
+        while first.shape.rank > 1:
+            first = first[..., 0]
         check_shapes(
             "induced_log_probs",
-            sample_log_probs=(tf.shape(sample_log_probs)[:1], "1"),
+            sample_log_probs=(first, "K"),
+            log_weights=(log_weights, "K"),
         )
-        shape = [-1] + [1] * (rank - 1)
-        log_weights = tf.reshape(log_weights, shape)
-    elif weights_rank == rank - 1:
-        log_weights = log_weights[..., tf.newaxis]
+        ones = [1] * (sample_log_probs.shape.rank - 1)
+        log_weights = tf.reshape(log_weights, [-1, *ones])
     else:
-        raise ValueError(
-            "induced_log_probs: `log_weights` must have axes [K] or [K ...], the axes "
-            f"of `sample_log_probs` without its last; found shape {log_weights.shape} "
-            f"for {sample_log_probs.shape}."
+        check_shapes(
+            "induced_log_probs",
+            sample_log_probs=(first, "..."),
+            log_weights=(log_weights, "..."),
         )
-    sizes = zip(log_weights.shape[:-1], sample_log_probs.shape[:-1], strict=True)
-    for axis, (found, expected) in enumerate(sizes):
-        broadcast = weights_rank == 1 and axis > 0
-        if not broadcast and None not in (found, expected) and found != expected:
-            raise ValueError(
-                f"induced_log_probs: axis {axis} of `log_weights` is {found}, expected "
-                f"{expected} (from `sample_log_probs`)."
-            )
+        log_weights = log_weights[..., tf.newaxis]
     return log_mean_exp(sample_log_probs, axis=0, log_weights=log_weights)
 
 
