@@ -1,0 +1,108 @@
+"""The output layer of a language model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.objectives.cross_entropy import linear_cross_entropy
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class SoftmaxOutput(keras.layers.Layer):
+    """Maps features to the logits of a vocabulary, or directly to the loss of targets.
+
+    Its kernel is `[V, D]`, one row per word like an embedding. Calling the layer gives
+    logits; with targets it gives
+    their loss, for which logits are not kept.
+
+    Args:
+        vocabulary_size: V.
+        use_bias: Whether the logits get a bias.
+        own_kernel: Whether the layer has a kernel; False for tied embeddings, then every
+            call is given the embedding matrix.
+        kernel_initializer: For the kernel.
+        bias_initializer: For the bias `[V]`.
+        **kwargs: Of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        use_bias: bool = True,
+        own_kernel: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.use_bias = use_bias
+        self.own_kernel = own_kernel
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        if self.own_kernel:
+            self.kernel = self.add_weight(
+                name="kernel",
+                shape=(self.vocabulary_size, input_shape[-1]),
+                initializer=self.kernel_initializer,
+            )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias",
+                shape=(self.vocabulary_size,),
+                initializer=self.bias_initializer,
+            )
+        self.built = True
+
+    def call(
+        self,
+        features: tf.Tensor,
+        targets: tf.Tensor | None = None,
+        tied_kernel: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Returns logits, or the loss of `targets` when they are given.
+
+        Args:
+            features: `[..., D]`.
+            targets: Int `[...]` or None.
+            tied_kernel: `[V, D]`, needed exactly when `own_kernel` is False.
+
+        Returns:
+            Logits `[..., V]` in the compute dtype, or the negative log-likelihood
+            `[...]` of the targets in nats, float32 or wider.
+        """
+        kernel = tf.convert_to_tensor(self.kernel) if self.own_kernel else tied_kernel
+        bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
+        shape = tf.shape(features)[:-1]
+        rows = tf.reshape(features, [-1, features.shape[-1]])
+        if targets is not None:
+            loss = linear_cross_entropy(
+                rows, kernel, bias, tf.reshape(targets, [-1])
+            ).loss
+            loss = tf.reshape(loss, shape)
+            loss.set_shape(features.shape[:-1])
+            return loss
+        logits = tf.matmul(rows, kernel, transpose_b=True)
+        if bias is not None:
+            logits = tf.nn.bias_add(logits, bias)
+        logits = tf.reshape(logits, tf.concat([shape, [self.vocabulary_size]], axis=0))
+        logits.set_shape([*features.shape[:-1], self.vocabulary_size])
+        return logits
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "use_bias": self.use_bias,
+            "own_kernel": self.own_kernel,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+        }

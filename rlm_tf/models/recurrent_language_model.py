@@ -1,0 +1,396 @@
+"""A language model of stacked recurrent layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.layers.carried_state import CarriedState
+from rlm_tf.layers.lstm_cell import LSTMCell
+from rlm_tf.layers.recurrent import Recurrent
+from rlm_tf.layers.recurrent_cell import RecurrentCell
+from rlm_tf.layers.softmax_output import SoftmaxOutput
+from rlm_tf.layers.token_embedding import TokenEmbedding
+from rlm_tf.metrics.perplexity import Perplexity
+from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.term import Term
+
+LayerStates = list[list[tf.Tensor]]
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class RecurrentLanguageModel(ObjectiveModel):
+    """Embedding, stacked LSTM layers, softmax; trained on the likelihood of next tokens.
+
+    The model of Zaremba et al. (2014, arXiv 1409.2329) by default: dropout on the
+    embedded inputs and on the outputs of every layer, with a fresh mask at every time
+    step, never on the recurrent state; uniform initialisation of all weights, the bias of
+    the softmax included; 1 added to the forget gate, whose bias starts at 0.
+
+    It is called in two ways. `model(tokens)` starts from zero states and has no memory.
+    `model((tokens, start))` goes on where the last window ended, except in rows whose
+    `start` is 1, which start from zero. Training and evaluation have a memory each, so
+    validation inside `fit()` does not disturb training. The memory is not a weight:
+    `.keras` files leave it out, `tf.train.Checkpoint(model=model)` keeps it.
+
+    `fit()` takes batches `((tokens, start), next_tokens, weights)` or
+    `(tokens, next_tokens, weights)`, all `[B, T]` but `start` `[B]`.
+
+    Args:
+        vocabulary_size: V.
+        width: Width of the recurrent layers.
+        num_layers: Number of recurrent layers.
+        embedding_width: Width of the embedding; None means `width`.
+        projection_width: Width of a linear map (no bias) between the last layer and the
+            softmax; None means no such map.
+        tied: Whether the softmax uses the embedding matrix.
+        dropout: Rate on the outputs of every layer but the last, and the default of the
+            other rates.
+        input_dropout: Rate on the embedded inputs; None means `dropout`.
+        output_dropout: Rate on the outputs of the last layer; None means `dropout`.
+        initializer: For every weight but the biases of the recurrent layers, which start
+            at 0: a Keras initialiser, or `"uniform"` for U(-`initializer_scale`,
+            `initializer_scale`).
+        initializer_scale: See `initializer`; otherwise unused.
+        forget_bias: Added to the forget gates.
+        use_output_bias: Whether the softmax has a bias.
+        jit_loop: Whether XLA compiles the recurrent loop; see `Recurrent`.
+        seed: Seed of initialisation and dropout.
+        clip_norm: See `ObjectiveModel`.
+        loss_scale: See `ObjectiveModel`.
+        **kwargs: Of `keras.Model`.
+
+    Raises:
+        ValueError: If a size is not positive, a rate is not in [0, 1), or `tied` asks
+            for one matrix of two different widths.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        width: int,
+        num_layers: int,
+        *,
+        embedding_width: int | None = None,
+        projection_width: int | None = None,
+        tied: bool = False,
+        dropout: float = 0.0,
+        input_dropout: float | None = None,
+        output_dropout: float | None = None,
+        initializer: Any = "uniform",
+        initializer_scale: float = 0.1,
+        forget_bias: float = 1.0,
+        use_output_bias: bool = True,
+        jit_loop: bool | str = "auto",
+        seed: int = 0,
+        clip_norm: float | None = None,
+        loss_scale: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            term_names=("nll",), clip_norm=clip_norm, loss_scale=loss_scale, **kwargs
+        )
+        self.vocabulary_size = vocabulary_size
+        self.width = width
+        self.num_layers = num_layers
+        self.embedding_width = embedding_width
+        self.projection_width = projection_width
+        self.tied = tied
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.output_dropout = output_dropout
+        self.initializer = (
+            initializer
+            if initializer == "uniform"
+            else keras.initializers.get(initializer)
+        )
+        self.initializer_scale = initializer_scale
+        self.forget_bias = forget_bias
+        self.use_output_bias = use_output_bias
+        self.jit_loop = jit_loop
+        self.seed = seed
+        self._check_arguments()
+        self._create_networks()
+        self._carried = {
+            slot: CarriedState(
+                [
+                    size
+                    for layer in self.recurrent_layers
+                    for size in layer.cell.state_size
+                ],
+                self.variable_dtype,
+                name=f"{slot}_state",
+            )
+            for slot in ("training", "evaluation")
+        }
+        self.training_state = self._carried["training"]
+        self.evaluation_state = self._carried["evaluation"]
+
+    def _check_arguments(self) -> None:
+        name = type(self).__name__
+        for argument in (
+            "vocabulary_size",
+            "width",
+            "num_layers",
+            "embedding_width",
+            "projection_width",
+        ):
+            value = getattr(self, argument)
+            if value is not None and value < 1:
+                raise ValueError(
+                    f"{name}: `{argument}` must be positive, found {value}."
+                )
+        for argument in ("dropout", "input_dropout", "output_dropout"):
+            value = getattr(self, argument)
+            if value is not None and not 0 <= value < 1:
+                raise ValueError(
+                    f"{name}: `{argument}` must lie in [0, 1), found {value}."
+                )
+        embedding_width = self.embedding_width or self.width
+        feature_width = self.projection_width or self.width
+        if self.tied and embedding_width != feature_width:
+            raise ValueError(
+                f"{name}: with `tied`, the width before the softmax "
+                f"(`projection_width` or `width`, here {feature_width}) must be that of "
+                f"the embedding, {embedding_width}."
+            )
+
+    # === Networks ===
+
+    def make_cell(self, initializers: _Initializers) -> RecurrentCell:
+        """Returns a new cell; a subclass may return another kind."""
+        return LSTMCell(
+            self.width,
+            forget_bias=self.forget_bias,
+            kernel_initializer=initializers.next(),
+            recurrent_initializer=initializers.next(),
+            dtype=self.dtype_policy,
+        )
+
+    def _create_networks(self) -> None:
+        initializers = _Initializers(
+            self.initializer, self.initializer_scale, self.seed
+        )
+        policy = self.dtype_policy
+        input_width = self.embedding_width or self.width
+        self.embedding = TokenEmbedding(
+            self.vocabulary_size,
+            input_width,
+            initializer=initializers.next(),
+            dtype=policy,
+            name="embedding",
+        )
+        self.embedding.build((None, None))
+        self.recurrent_layers = []
+        for index in range(self.num_layers):
+            layer = Recurrent(
+                self.make_cell(initializers),
+                time_major=True,
+                jit_loop=self.jit_loop,
+                dtype=policy,
+                name=f"recurrent_{index}",
+            )
+            layer.build((None, None, input_width))
+            input_width = layer.cell.output_size
+            self.recurrent_layers.append(layer)
+        self.projection = None
+        if self.projection_width is not None:
+            self.projection = keras.layers.Dense(
+                self.projection_width,
+                use_bias=False,
+                kernel_initializer=initializers.next(),
+                dtype=policy,
+                name="projection",
+            )
+            self.projection.build((None, None, input_width))
+            input_width = self.projection_width
+        self.output_layer = SoftmaxOutput(
+            self.vocabulary_size,
+            use_bias=self.use_output_bias,
+            own_kernel=not self.tied,
+            kernel_initializer=initializers.next(),
+            bias_initializer=initializers.next(),
+            dtype=policy,
+            name="output",
+        )
+        self.output_layer.build((None, None, input_width))
+        rates = [
+            self.dropout if self.input_dropout is None else self.input_dropout,
+            *[self.dropout] * (self.num_layers - 1),
+            self.dropout if self.output_dropout is None else self.output_dropout,
+        ]
+        seeds = initializers.seeds(len(rates))
+        self.dropout_layers = [
+            keras.layers.Dropout(rate, seed=seed, dtype=policy, name=f"dropout_{index}")
+            for index, (rate, seed) in enumerate(zip(rates, seeds, strict=True))
+        ]
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: all sizes are arguments, so `__init__` creates the weights."""
+
+    # === Computation ===
+
+    def forward(
+        self, tokens: tf.Tensor, states: LayerStates, training: bool = False
+    ) -> tuple[tf.Tensor, LayerStates]:
+        """Runs one window from given states; reads and writes no memory.
+
+        Args:
+            tokens: Int `[B, T]`, T >= 1.
+            states: A list of the states of each layer, like `zero_states`.
+            training: Whether dropout acts.
+
+        Returns:
+            Features `[B, T, D]`, to which the softmax layer applies, and the new states.
+        """
+        x = self.embedding(tf.transpose(tokens))
+        new_states = []
+        for layer, dropout, layer_states in zip(
+            self.recurrent_layers, self.dropout_layers, states, strict=False
+        ):
+            x = dropout(x, training=training)
+            x, layer_states = layer(x, layer_states)
+            new_states.append(layer_states)
+        x = self.dropout_layers[-1](x, training=training)
+        features = tf.transpose(x, [1, 0, 2])
+        if self.projection is not None:
+            features = self.projection(features)
+        return features, new_states
+
+    def features(self, inputs: Any, training: bool = False) -> tf.Tensor:
+        """Returns the features `[B, T, D]` before the softmax layer.
+
+        Args:
+            inputs: `tokens` `[B, T]`, which start from zero states, or
+                `(tokens, start)`, which go on from the carried states and update them.
+            training: Whether dropout acts, and whose carried states are used.
+
+        Raises:
+            InvalidArgumentError: If the batch size differs from the last window's and
+                not every row starts a stream.
+        """
+        if not isinstance(inputs, tuple | list):
+            batch_size = inputs.shape[0] or tf.shape(inputs)[0]
+            features, _ = self.forward(inputs, self.zero_states(batch_size), training)
+            return features
+        tokens, start = inputs
+        carried = self._carried["training" if training else "evaluation"]
+        states = self._by_layer(carried.read(start))
+        features, new_states = self.forward(tokens, states, training)
+        carried.write([state for layer in new_states for state in layer])
+        return features
+
+    def output_logits(self, features: tf.Tensor) -> tf.Tensor:
+        """Maps features `[..., D]` to logits `[..., V]`."""
+        return self.output_layer(features, tied_kernel=self._tied_kernel())
+
+    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
+        """Returns logits `[B, T, V]`; `inputs` as in `features`."""
+        return self.output_logits(self.features(inputs, training=bool(training)))
+
+    def nll(self, features: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        """Returns the negative log-likelihood `[...]` of targets in nats.
+
+        Equal to the cross-entropy of `output_logits(features)`, which it does not keep.
+        """
+        return self.output_layer(
+            features, targets=targets, tied_kernel=self._tied_kernel()
+        )
+
+    def _tied_kernel(self) -> tf.Tensor | None:
+        return self.embedding.matrix() if self.tied else None
+
+    # === States ===
+
+    def zero_states(self, batch_size: int | tf.Tensor) -> LayerStates:
+        """Returns zero states `[batch_size, S]`, a list for each layer."""
+        return [
+            layer.cell.get_initial_state(batch_size) for layer in self.recurrent_layers
+        ]
+
+    def carried_states(self, training: bool = False) -> LayerStates:
+        """Returns the states from which the next window goes on (before `start`)."""
+        carried = self._carried["training" if training else "evaluation"]
+        return self._by_layer([tf.convert_to_tensor(v) for v in carried.values])
+
+    def reset_states(self, batch_size: int | None = None) -> None:
+        """Sets the carried states to zero, with `batch_size` rows if that is given.
+
+        Start flags make this unnecessary, with one exception: with `jit_compile=True`,
+        XLA cannot change the batch size of a step that it has compiled before, or whose
+        batch size it learns only at run time; give it here first.
+        """
+        for carried in self._carried.values():
+            carried.reset(batch_size)
+
+    def _by_layer(self, states: list[tf.Tensor]) -> LayerStates:
+        rest = iter(states)
+        return [
+            [next(rest) for _ in layer.cell.state_size]
+            for layer in self.recurrent_layers
+        ]
+
+    @property
+    def random_state_variables(self) -> list[Any]:
+        """The variables of all seed generators, for checkpoints that resume exactly."""
+        return [layer.seed_generator.state.value for layer in self.dropout_layers]
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> list[Term]:
+        features = self.features(x, training=training)
+        return [Term("nll", self.nll(features, y), sample_weight)]
+
+    def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
+        return [keras.metrics.Mean(name=name), Perplexity()]
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        initializer = self.initializer
+        if initializer != "uniform":
+            initializer = keras.initializers.serialize(initializer)
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "width": self.width,
+            "num_layers": self.num_layers,
+            "embedding_width": self.embedding_width,
+            "projection_width": self.projection_width,
+            "tied": self.tied,
+            "dropout": self.dropout,
+            "input_dropout": self.input_dropout,
+            "output_dropout": self.output_dropout,
+            "initializer": initializer,
+            "initializer_scale": self.initializer_scale,
+            "forget_bias": self.forget_bias,
+            "use_output_bias": self.use_output_bias,
+            "jit_loop": self.jit_loop,
+            "seed": self.seed,
+        }
+
+
+class _Initializers:
+    """Gives every weight an initialiser with a seed of its own, all from one seed."""
+
+    def __init__(self, initializer: Any, scale: float, seed: int) -> None:
+        if initializer == "uniform":
+            initializer = keras.initializers.RandomUniform(-scale, scale)
+        self._initializer = initializer
+        self._seeds = np.random.default_rng(seed)
+
+    def next(self) -> keras.initializers.Initializer:
+        config = self._initializer.get_config()
+        seed = self.seeds(1)[0]
+        if "seed" in config:
+            config["seed"] = seed
+        return type(self._initializer).from_config(config)
+
+    def seeds(self, number: int) -> list[int]:
+        return [int(seed) for seed in self._seeds.integers(2**31, size=number)]

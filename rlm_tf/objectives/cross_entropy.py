@@ -1,0 +1,109 @@
+"""Cross-entropy of a softmax whose logits are a linear map, without autodiff's copies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from rlm_tf.checks import check_floating, check_shapes
+from rlm_tf.typing import LossOutput
+
+
+class LinearCrossEntropyExtra(NamedTuple):
+    """By-products of `linear_cross_entropy`; they carry no gradient.
+
+    Attributes:
+        log_partition: `[N]`, the log of the sum of the exponentiated logits.
+        target_logits: `[N]`, the logit of each target.
+    """
+
+    log_partition: tf.Tensor
+    target_logits: tf.Tensor
+
+
+def linear_cross_entropy(
+    features: tf.Tensor,
+    kernel: tf.Tensor,
+    bias: tf.Tensor | None,
+    targets: tf.Tensor,
+) -> LossOutput:
+    """Negative log-likelihood of targets under `softmax(features kernel^T + bias)`.
+
+        z_n = x_n K^T + b;    loss_n = log sum_v exp z_nv - z_{n, y_n}
+
+    Value and gradient are those of `tf.nn.sparse_softmax_cross_entropy_with_logits`, but
+    of all the `[N, V]` arrays one is kept, `e = exp(z - max z)`, and it is not passed over
+    again to normalise it, to subtract the targets or to multiply it by the upstream
+    gradient g: with `s_n = sum_v e_nv` and `r = g / s`,
+
+        dx_n = r_n (e_n K) - g_n K_{y_n}
+        dK   = e^T (r x) - sum_n g_n onehot(y_n) x_n^T
+        db   = e^T r - sum_n g_n onehot(y_n)
+
+    so every scaling is done on the thin side of a matrix product.
+
+    Args:
+        features: x, `[N, D]`, floating point. In half precision the products are in
+            half precision, and everything else is in single precision.
+        kernel: K, `[V, D]`, dtype of `features`; one row per type of the vocabulary,
+            which is the layout of an embedding and the faster one here.
+        bias: b, `[V]`, or None.
+        targets: y, int `[N]`, in [0, V).
+
+    Returns:
+        The loss `[N]` in nats, float32 (float64 for float64 features), and a
+        `LinearCrossEntropyExtra`. First derivatives only.
+
+    Raises:
+        ValueError: If shapes do not fit.
+        TypeError: If `features` or `kernel` is not floating point.
+    """
+    operands = {"features": (features, "N D"), "kernel": (kernel, "V D")}
+    if bias is not None:
+        operands["bias"] = (bias, "V")
+    check_shapes("linear_cross_entropy", targets=(targets, "N"), **operands)
+    check_floating("linear_cross_entropy", features=features, kernel=kernel)
+
+    @tf.custom_gradient
+    def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:
+        logits = tf.matmul(x, kernel, transpose_b=True)
+        if biases:
+            logits = tf.nn.bias_add(logits, tf.cast(biases[0], logits.dtype))
+        logits = _at_least_single(logits)
+        maximum = tf.reduce_max(logits, axis=1, keepdims=True)
+        e = tf.exp(logits - maximum)
+        s = tf.reduce_sum(e, axis=1)
+        log_partition = tf.math.log(s) + maximum[:, 0]
+        target_logits = tf.gather(logits, targets, axis=1, batch_dims=1)
+
+        def gradient(g: tf.Tensor, *_: tf.Tensor) -> list[tf.Tensor]:
+            half_e = tf.cast(e, x.dtype)
+            r = (g / s)[:, None]
+            d_x = r * _at_least_single(tf.matmul(half_e, kernel))
+            d_x -= g[:, None] * _at_least_single(tf.gather(kernel, targets))
+            scaled = tf.cast(r * _at_least_single(x), x.dtype)
+            d_kernel = tf.matmul(half_e, scaled, transpose_a=True)
+            target_rows = tf.cast(g[:, None] * _at_least_single(x), d_kernel.dtype)
+            index = tf.cast(targets, tf.int32)[:, None]
+            d_kernel = tf.tensor_scatter_nd_sub(d_kernel, index, target_rows)
+            gradients = [tf.cast(d_x, x.dtype), d_kernel]
+            if biases:
+                d_bias = tf.matmul(e, r, transpose_a=True)[:, 0]
+                d_bias = tf.tensor_scatter_nd_sub(d_bias, index, g)
+                gradients.append(tf.cast(d_bias, biases[0].dtype))
+            return gradients
+
+        return (log_partition - target_logits, log_partition, target_logits), gradient
+
+    values, log_partition, target_logits = loss(
+        features, kernel, *([] if bias is None else [bias])
+    )
+    extra = LinearCrossEntropyExtra(
+        tf.stop_gradient(log_partition), tf.stop_gradient(target_logits)
+    )
+    return LossOutput(values, extra)
+
+
+def _at_least_single(tensor: tf.Tensor) -> tf.Tensor:
+    return tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)
