@@ -20,8 +20,11 @@ things to Python's `re` and to RE2, the regular expressions of TensorFlow.
 
 from __future__ import annotations
 
+import collections
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 
 RULES = ("whitespace", "words", "characters", "bytes")
 EOS = "<eos>"
@@ -128,3 +131,32 @@ def join_tokens(surfaces: list[str], rule: str) -> str:
     for pattern, replacement in READABLE[rule]:
         text = re.sub(pattern, replacement, text)
     return text
+
+
+def character_codes(text: str | bytes, rule: str) -> np.ndarray:
+    """Returns the numbers of the characters, or of the bytes, of a text, `[T]`."""
+    if rule == "bytes":
+        return np.frombuffer(as_bytes(text, rule), np.uint8)
+    string = as_text(text)
+    return np.frombuffer(string.encode("utf-32-le"), "<u4")
+
+
+def count_tokens(texts: Iterable[str | bytes], rule: str) -> collections.Counter[str]:
+    """Counts tokens; those of no text under `bytes` are there with count 0."""
+    counts: collections.Counter[str] = collections.Counter()
+    if rule == "bytes":
+        counts.update(dict.fromkeys(map(chr, range(256)), 0))
+    for text in texts:
+        if rule in ("characters", "bytes"):
+            codes = np.bincount(character_codes(text, rule))
+            counts.update({chr(c): int(codes[c]) for c in np.flatnonzero(codes)})
+        else:
+            raw = collections.Counter[str | bytes]()
+            for piece in split_words(text, rule):
+                raw.update(piece)
+            counts.update(
+                {t.decode() if isinstance(t, bytes) else t: n for t, n in raw.items()}
+            )
+    if "\n" in counts:
+        counts[EOS] += counts.pop("\n")
+    return counts

@@ -131,7 +131,7 @@ class Vocabulary:
                 "min_count and unknown do not apply."
             )
         texts = [text] if isinstance(text, (str, bytes)) else text
-        counts = _count_tokens(texts, rule)
+        counts = tokenisation.count_tokens(texts, rule)
         unknowns, ends = counts.pop(UNK, 0), counts.pop(EOS, 0)
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         least = 0 if rule == "bytes" else min_count
@@ -206,10 +206,10 @@ class Vocabulary:
                 the token and its line.
         """
         if isinstance(self._keys, np.ndarray):
-            codes = _character_codes(text, self.rule)
+            codes = tokenisation.character_codes(text, self.rule)
             ids = self._keys[codes]
         else:
-            get: Callable[..., int] = self._keys.get  # type: ignore[assignment]
+            get: Callable[..., int] = self._keys.get
             default = -1 if self.unk_id is None else self.unk_id
             pieces = [
                 np.fromiter(
@@ -226,7 +226,9 @@ class Vocabulary:
         first = int(np.argmax(ids < 0))
         line = int(np.count_nonzero(ids[:first] == self.eos_id)) + 1
         if isinstance(self._keys, np.ndarray):
-            token: str | bytes = chr(_character_codes(text, self.rule)[first])
+            token: str | bytes = chr(
+                tokenisation.character_codes(text, self.rule)[first]
+            )
         else:
             for piece in tokenisation.split_words(text, self.rule):
                 if first < len(piece):
@@ -296,30 +298,3 @@ class Vocabulary:
     def decode_tensor(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """`decode` for ids `[..., T]`; returns UTF-8 strings `[...]`."""
         return self._own_tables().decode(ids)
-
-
-def _character_codes(text: str | bytes, rule: str) -> np.ndarray:
-    if rule == "bytes":
-        return np.frombuffer(tokenisation.as_bytes(text, rule), np.uint8)
-    string = tokenisation.as_text(text)
-    return np.frombuffer(string.encode("utf-32-le"), "<u4")
-
-
-def _count_tokens(texts: Iterable[str | bytes], rule: str) -> collections.Counter[str]:
-    counts: collections.Counter[str] = collections.Counter()
-    if rule == "bytes":
-        counts.update(dict.fromkeys(map(chr, range(256)), 0))
-    for text in texts:
-        if rule in ("characters", "bytes"):
-            codes = np.bincount(_character_codes(text, rule))
-            counts.update({chr(c): int(codes[c]) for c in np.flatnonzero(codes)})
-        else:
-            raw = collections.Counter[str | bytes]()
-            for piece in tokenisation.split_words(text, rule):
-                raw.update(piece)
-            counts.update(
-                {t.decode() if isinstance(t, bytes) else t: n for t, n in raw.items()}
-            )
-    if "\n" in counts:
-        counts[EOS] += counts.pop("\n")
-    return counts
