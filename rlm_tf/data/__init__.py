@@ -2,11 +2,13 @@
 
 from rlm_tf.data.batches import ContiguousBatches, contiguous_batches
 from rlm_tf.data.corpora import Corpus, corpus_names, load_corpus, load_text_corpus
+from rlm_tf.data.noising import Noising
 from rlm_tf.data.vocabulary import Vocabulary
 
 __all__ = [
     "ContiguousBatches",
     "Corpus",
+    "Noising",
     "Vocabulary",
     "contiguous_batches",
     "corpus_names",
