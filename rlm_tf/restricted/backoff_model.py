@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.restricted.backoff_tables import BackoffLevel, BackoffTables
@@ -21,10 +22,11 @@ class BackoffModel(RestrictedModel):
     """A restricted model made of back-off tables (see `backoff_tables`).
 
     The tables are non-trainable weights and their sizes are part of the build
-    configuration, so the file of any Keras model that owns this layer carries them. A row
-    costs one product of length V and a scatter of the words seen after the context.
-    Inside graphs, an id outside `[0, V)` counts as a word never seen in a context. XLA
-    cannot compile `log_probs` and `probs`: their number of table entries depends on data.
+    configuration, so the file of any Keras model that owns this layer carries them. A
+    row costs one product of length V and a sum of the words seen after the context;
+    rows of equal contexts are made once. Inside graphs, an id outside `[0, V)` counts
+    as a word never seen in a context. XLA cannot compile `log_probs` and `probs`: how
+    many table entries they read depends on the data.
 
     Args:
         order: Length of the longest n-grams; the short context has `order - 1` words.
@@ -47,7 +49,7 @@ class BackoffModel(RestrictedModel):
 
     def _create_tables(self, vocabulary_size: int, sizes: list[list[int]]) -> None:
         """Makes empty tables; `sizes` holds (contexts + 1, entries) per level."""
-        if self.built:
+        if self.vocabulary_size is not None:
             raise ValueError(
                 f"{type(self).__name__} already has tables: make a new one instead."
             )
@@ -69,7 +71,7 @@ class BackoffModel(RestrictedModel):
                 "backoff": table(f"backoff_{m}", contexts, "float64"),
                 "row_splits": table(f"row_splits_{m}", contexts + 1, "int64"),
                 "words": table(f"words_{m}", entries, "int32"),
-                "probs": table(f"probs_{m}", entries, "float64"),
+                "extra": table(f"extra_{m}", entries, "float64"),
             }
             for m, (contexts, entries) in enumerate(sizes, start=1)
         ]
@@ -97,26 +99,19 @@ class BackoffModel(RestrictedModel):
             ValueError: If there are none yet.
         """
         self._known_vocabulary_size()
-        to_numpy = keras.ops.convert_to_numpy
         levels = [
-            BackoffLevel(**{name: to_numpy(w) for name, w in weights.items()})
+            BackoffLevel(**{name: _tensor(w).numpy() for name, w in weights.items()})
             for weights in self._levels
         ]
-        return BackoffTables(to_numpy(self._base), levels)
+        return BackoffTables(_tensor(self._base).numpy(), levels)
 
     # === Rows in graphs ===
 
     def log_probs(self, short_contexts: TensorLike) -> tf.Tensor:
-        if self.floor:
-            return tf.math.log(self.probs(short_contexts))
         return self._rows(short_contexts, log_space=True)
 
     def probs(self, short_contexts: TensorLike) -> tf.Tensor:
-        rows = self._rows(short_contexts, log_space=False)
-        if self.floor:
-            size = self._known_vocabulary_size()
-            rows = rows * (1.0 - self.floor) + self.floor / size
-        return rows
+        return self._rows(short_contexts, log_space=False)
 
     def missing_mass(self, short_contexts: TensorLike) -> tf.Tensor:
         """Returns the weight `gamma(u)` of the shorter context in `P(. | u)`.
@@ -137,7 +132,7 @@ class BackoffModel(RestrictedModel):
 
     def _context_numbers(self, contexts: tf.Tensor) -> list[tf.Tensor]:
         size = self._known_vocabulary_size()
-        numbers = tf.zeros_like(contexts[:, 0])
+        numbers = tf.zeros([tf.shape(contexts)[0]], tf.int64)
         result = []
         for level, weights in enumerate(self._levels, start=1):
             table = _tensor(weights["keys"])
@@ -154,49 +149,69 @@ class BackoffModel(RestrictedModel):
     def _rows(self, short_contexts: TensorLike, *, log_space: bool) -> tf.Tensor:
         contexts = self._context_matrix(short_contexts)
         size = self._known_vocabulary_size()
-        count = tf.shape(contexts, out_type=tf.int64)[0]
-        numbers = self._context_numbers(contexts) if self._levels else []
-        # scales[m]: what the probabilities of level m are multiplied by on their way up.
-        scales = [tf.ones([count], tf.float64)]
+        count = tf.shape(contexts)[0]
+        # Frequent words recur in a batch and have the longest rows: make each row once.
+        distinct, first, copies = _distinct_rows(contexts, size)
+        rows = self._sum_levels(tf.gather(contexts, first), distinct)
+        if self.floor:
+            rows = rows * (1.0 - self.floor) + self.floor / size
+        if log_space:
+            rows = tf.math.log(rows)
+        rows = tf.cond(distinct == count, lambda: rows, lambda: tf.gather(rows, copies))
+        return tf.stop_gradient(tf.ensure_shape(rows, [None, size]))
+
+    def _sum_levels(self, contexts: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+        """Returns float32 `[count, V]`: the scaled base plus scaled table entries."""
+        size = self._known_vocabulary_size()
+        numbers = self._context_numbers(contexts)
+        scale: tf.Tensor | None = None  # Product of the weights of longer contexts.
+        where, values = [], []
         for weights, number in zip(self._levels[::-1], numbers[::-1], strict=True):
-            scales.append(scales[-1] * tf.gather(_tensor(weights["backoff"]), number))
-        scales.reverse()
-
-        def output(values: tf.Tensor) -> tf.Tensor:
-            return tf.cast(tf.math.log(values) if log_space else values, tf.float32)
-
-        scale = output(scales[0])[:, tf.newaxis]
-        base = output(_tensor(self._base))[tf.newaxis, :]
-        rows = tf.reshape(scale + base if log_space else scale * base, [-1])
-        for weights, number, scale in zip(
-            self._levels, numbers, scales[1:], strict=True
-        ):
             splits = _tensor(weights["row_splits"])
-            entries, row = _ranges(
+            entries = tf.ragged.range(
                 tf.gather(splits, number), tf.gather(splits, number + 1)
             )
-            words = tf.cast(tf.gather(_tensor(weights["words"]), entries), tf.int64)
-            values = tf.gather(_tensor(weights["probs"]), entries)
-            values = output(values * tf.gather(scale, row))
-            where = (row * size + words)[:, tf.newaxis]
-            rows = tf.tensor_scatter_nd_update(rows, where, values)
-        return tf.ensure_shape(tf.reshape(rows, [count, size]), [None, size])
+            # Half the time of value_rowids(), which pads to the longest range.
+            row = tf.searchsorted(
+                entries.row_splits[1:],
+                tf.range(entries.row_splits[-1]),
+                side="right",
+                out_type=tf.int64,
+            )
+            words = tf.gather(_tensor(weights["words"]), entries.values)
+            extra = tf.gather(_tensor(weights["extra"]), entries.values)
+            where.append(row * size + tf.cast(words, tf.int64))
+            values.append(extra if scale is None else extra * tf.gather(scale, row))
+            backoff = tf.gather(_tensor(weights["backoff"]), number)
+            scale = backoff if scale is None else scale * backoff
+        base = tf.cast(_tensor(self._base), tf.float32)[tf.newaxis, :]
+        if scale is None:
+            return tf.repeat(base, count, axis=0)
+        # Three times as fast on a CPU as scattering into the scaled base.
+        table = tf.math.unsorted_segment_sum(
+            tf.cast(tf.concat(values, 0), tf.float32),
+            tf.concat(where, 0),
+            tf.cast(count, tf.int64) * size,
+        )
+        rows = tf.cast(scale, tf.float32)[:, tf.newaxis] * base
+        # Rounding may leave a probability that replaced a larger one below zero.
+        return tf.nn.relu(rows + tf.reshape(table, [count, size]))
 
     # === Exact values ===
 
-    def score(self, tokens: np.ndarray) -> np.ndarray:
+    def score(self, tokens: npt.ArrayLike) -> np.ndarray:
         tables = self.tables()
-        tokens = checked_tokens("score", tokens, len(tables.base))
-        contexts = contexts_of(tokens, self.context_length)
+        stream = checked_tokens("score", tokens, len(tables.base))
+        contexts = contexts_of(stream, self.context_length)
         numbers = tables.context_numbers(contexts)
-        probs = tables.word_probs(numbers, tokens[self.context_length :])
+        probs = tables.word_probs(numbers, stream[self.context_length :])
         with np.errstate(divide="ignore"):
-            return np.log(self._floored(probs))
+            return np.log(self._floored(np.maximum(probs, 0.0)))
 
-    def probs_numpy(self, short_contexts: np.ndarray) -> np.ndarray:
+    def probs_numpy(self, short_contexts: npt.ArrayLike) -> np.ndarray:
         """Returns `probs(short_contexts)` computed in float64, `[N, V]`."""
         contexts = self._context_matrix(np.asarray(short_contexts)).numpy()
-        return self._floored(self.tables().rows(contexts))
+        return self._floored(np.maximum(self.tables().rows(contexts), 0.0))
 
     def _floored(self, probs: np.ndarray) -> np.ndarray:
         if not self.floor:
@@ -209,7 +224,7 @@ class BackoffModel(RestrictedModel):
         return {**super().get_config(), "order": self.order, "floor": self.floor}
 
     def get_build_config(self) -> dict[str, Any] | None:
-        if not self.built:
+        if self.vocabulary_size is None:
             return None
         return {
             "vocabulary_size": self.vocabulary_size,
@@ -225,7 +240,17 @@ def _tensor(variable: keras.Variable) -> tf.Tensor:
     return tf.convert_to_tensor(variable)
 
 
-def _ranges(starts: tf.Tensor, stops: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Concatenates `range(start, stop)` and says which range each element is from."""
-    ranges = tf.ragged.range(starts, stops)
-    return ranges.values, ranges.value_rowids()
+def _distinct_rows(
+    contexts: tf.Tensor, size: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns how many rows differ, where each is first, and which one each row is."""
+    count = tf.shape(contexts)[0]
+    copies = tf.zeros([count], tf.int64)
+    for word in tf.unstack(contexts, axis=1):
+        # Clipping keeps words that are out of range apart from all others.
+        clipped = tf.clip_by_value(word, -1, size) + 1
+        _, copies = tf.unique(copies * (size + 2) + clipped, tf.int64)
+    distinct = tf.reduce_max(tf.concat([[0], tf.cast(copies, tf.int32) + 1], 0))
+    order = tf.range(count)
+    first = tf.math.unsorted_segment_min(order, copies, distinct)
+    return distinct, first, copies

@@ -1,8 +1,11 @@
 """The tables of a back-off n-gram model, and exact float64 look-ups in them.
 
-`P(w | u) = p(u, w)` for the n-grams `u w` in the table, else `b(u) P(w | u')`, where `u'`
-is `u` without its oldest word; `b(u) = 1` for a context that is not in the table. An
-interpolated model has the same form once `p(u, w)` holds the interpolated value.
+`P(w | u) = e(u, w) + b(u) P(w | u')`, where `u'` is `u` without its oldest word, and
+`e(u, w)`, the extra probability, is zero for n-grams that are not in the table; a
+context that is not in the table has `b(u) = 1`. This is how interpolated models are
+written. A model that replaces instead of adding (`P(w | u) = p(u, w)` for the n-grams
+of the table, as in ARPA files) has `e(u, w) = p(u, w) - b(u) P(w | u')`. Adding is what
+makes rows cheap: the table entries of all context lengths go into one sum.
 """
 
 from __future__ import annotations
@@ -26,14 +29,14 @@ class BackoffLevel:
         backoff: Back-off weights, float64 `[C + 1]`.
         row_splits: Where the words of each context start, int64 `[C + 2]`.
         words: Words, ascending within a context, int32 `[E]`.
-        probs: Their probabilities, float64 `[E]`.
+        extra: Their extra probabilities, float64 `[E]`.
     """
 
     keys: np.ndarray
     backoff: np.ndarray
     row_splits: np.ndarray
     words: np.ndarray
-    probs: np.ndarray
+    extra: np.ndarray
 
     @classmethod
     def from_entries(
@@ -42,7 +45,7 @@ class BackoffLevel:
         backoff: np.ndarray,
         contexts: np.ndarray,
         words: np.ndarray,
-        probs: np.ndarray,
+        extra: np.ndarray,
     ) -> BackoffLevel:
         """Appends the unseen context; entries are sorted by (context, word)."""
         per_context = np.bincount(contexts, minlength=len(keys) + 1)
@@ -51,7 +54,7 @@ class BackoffLevel:
             np.append(backoff, 1.0),
             np.concatenate([[0], np.cumsum(per_context)]).astype(np.int64),
             words.astype(np.int32),
-            np.asarray(probs, np.float64),
+            np.asarray(extra, np.float64),
         )
 
     def entry_contexts(self) -> np.ndarray:
@@ -97,15 +100,12 @@ class BackoffTables:
         """
         result = self.base[words]
         for table, number in zip(self.levels, numbers, strict=False):
-            backed_off = table.backoff[number] * result
-            entries = table.entry_contexts() * len(self.base) + table.words
-            if not len(entries):
-                result = backed_off
-                continue
-            keys = number * len(self.base) + words
-            position = np.minimum(np.searchsorted(entries, keys), len(entries) - 1)
-            found = entries[position] == keys
-            result = np.where(found, table.probs[position], backed_off)
+            result = table.backoff[number] * result
+            if len(table.words):
+                entries = table.entry_contexts() * len(self.base) + table.words
+                keys = number * len(self.base) + words
+                position = np.minimum(np.searchsorted(entries, keys), len(entries) - 1)
+                result += np.where(entries[position] == keys, table.extra[position], 0)
         return result
 
     def rows(self, contexts: np.ndarray) -> np.ndarray:
@@ -117,5 +117,5 @@ class BackoffTables:
             result *= table.backoff[numbers][:, np.newaxis]
             for row, number in enumerate(numbers):
                 part = slice(table.row_splits[number], table.row_splits[number + 1])
-                result[row, table.words[part]] = table.probs[part]
+                result[row, table.words[part]] += table.extra[part]
         return result

@@ -8,8 +8,9 @@ import numpy as np
 def single_discount(counts: np.ndarray) -> np.ndarray:
     """Returns one discount for all counts, `Y = N1 / (N1 + 2 N2)`.
 
-    `N_r` is the number of entries of `counts` equal to r. Without singletons the discount
-    is 0. Source: Ney, Essen and Kneser (1994), as quoted by Chen and Goodman (1999).
+    `N_r` is the number of entries of `counts` equal to r. Without singletons the
+    discount is 0. Source: Ney, Essen and Kneser (1994), as quoted by Chen and Goodman
+    (1999).
 
     Args:
         counts: Positive counts of n-gram types, `[E]`.
@@ -24,10 +25,10 @@ def single_discount(counts: np.ndarray) -> np.ndarray:
 def modified_discounts(counts: np.ndarray) -> np.ndarray:
     """Returns the discounts of modified Kneser-Ney smoothing.
 
-    `D_r = r - (r + 1) Y N_{r+1} / N_r` for r = 1, 2, 3, the last one for all counts from 3
-    on, with `Y` and `N_r` as in `single_discount`. A formula that needs an `N_r` that is
-    zero, or that gives a negative value, is replaced by `Y`; results are clamped to
-    `[0, r]`. Source: Chen and Goodman (1999).
+    `D_r = r - (r + 1) Y N_{r+1} / N_r` for r = 1, 2, 3, the last one for all counts
+    from 3 on, with `Y` and `N_r` as in `single_discount`. A formula that needs an `N_r`
+    that is zero, or that gives a negative value, is replaced by `Y`; results are
+    clamped to `[0, r]`. Source: Chen and Goodman (1999).
 
     Args:
         counts: Positive counts of n-gram types, `[E]`.

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 
 from rlm_tf.restricted.backoff_model import BackoffModel
 from rlm_tf.restricted.backoff_tables import BackoffLevel, BackoffTables
@@ -29,18 +30,18 @@ class KneserNey(BackoffModel):
     that precede `u w` (continuation counts). `"modified"` has three discounts an order
     (for counts of 1, 2, and 3 or more), `"absolute"` has one; those of lower orders are
     estimated from the continuation counts, as Chen and Goodman do. The recursion ends
-    with the unsmoothed continuation unigram `N1+(. w) / N1+(. .)`: nothing is mixed with
-    the uniform distribution unless `floor` asks for it, so a word that only opens the
-    stream has probability zero. A context that was never seen gets the distribution of
-    its longest seen suffix.
+    with the unsmoothed continuation unigram `N1+(. w) / N1+(. .)`: nothing is mixed
+    with the uniform distribution unless `floor` asks for it, so a word that only opens
+    the stream has probability zero. A context that was never seen gets the distribution
+    of its longest seen suffix.
 
-    `"maximum_likelihood"` is `c(u, w) / c(u)`, and the same for the longest seen suffix of
-    an unseen context. `"add_k"` is `(c(u, w) + k) / (c(u) + k V)`. With `order` 1 every
-    smoothing but `"add_k"` gives the relative frequencies.
+    `"maximum_likelihood"` is `c(u, w) / c(u)`, and the same for the longest seen suffix
+    of an unseen context. `"add_k"` is `(c(u, w) + k) / (c(u) + k V)`. With `order` 1
+    every smoothing but `"add_k"` gives the relative frequencies.
 
-    The text is a single stream: n-grams cross sentence ends, nothing is padded. Sources:
-    Kneser and Ney (1995); Chen and Goodman (1999); section 4.3 of the IMM paper, whose
-    bigram model this is by default.
+    The text is a single stream: n-grams cross sentence ends, nothing is padded.
+    Sources: Kneser and Ney (1995); Chen and Goodman (1999); section 4.3 of the IMM
+    paper, whose bigram model this is by default.
 
     Args:
         order: 1 to 5; 2 is a bigram model.
@@ -77,7 +78,7 @@ class KneserNey(BackoffModel):
 
     # === Fitting ===
 
-    def fit(self, tokens: np.ndarray, vocabulary_size: int) -> KneserNey:
+    def fit(self, tokens: npt.ArrayLike, vocabulary_size: int) -> KneserNey:
         """Counts the n-grams of a stream and fills the tables.
 
         Args:
@@ -94,21 +95,21 @@ class KneserNey(BackoffModel):
             raise ValueError(
                 f"fit: `vocabulary_size` must be positive, found {vocabulary_size}."
             )
-        tokens = checked_tokens("fit", tokens, vocabulary_size)
-        if len(tokens) < self.order:
+        stream = checked_tokens("fit", tokens, vocabulary_size)
+        if len(stream) < self.order:
             raise ValueError(
                 f"fit: a model of order {self.order} needs at least {self.order} "
-                f"tokens, found {len(tokens)}."
+                f"tokens, found {len(stream)}."
             )
-        counts = count_ngrams(tokens, self.order, int(vocabulary_size))
+        counts = count_ngrams(stream, self.order, int(vocabulary_size))
         if self.smoothing == "add_k":
-            tables, discounts = _add_k_tables(counts, vocabulary_size, self.add_k), []
+            tables = _add_k_tables(counts, vocabulary_size, self.add_k)
+            self._discounts = []
         else:
-            tables, discounts = _discounted_tables(
+            tables, self._discounts = _discounted_tables(
                 counts, vocabulary_size, self.smoothing
             )
         self.set_tables(tables)
-        self._discounts = discounts
         return self
 
     # === Parameters ===
@@ -156,7 +157,7 @@ class KneserNey(BackoffModel):
 def _discounted_tables(
     counts: NgramCounts, vocabulary_size: int, smoothing: str
 ) -> tuple[BackoffTables, list[list[float]]]:
-    """Interpolates from the unigrams up; returns tables and discounts per order."""
+    """Returns tables and discounts per order."""
     likelihood = smoothing == "maximum_likelihood"
     estimate = modified_discounts if smoothing == "modified" else single_discount
 
@@ -166,8 +167,8 @@ def _discounted_tables(
     unigrams = counts.levels[0]
     base = np.zeros(vocabulary_size)
     base[unigrams.words] = level_counts(unigrams) / level_counts(unigrams).sum()
-    lower = base[unigrams.words]
-    levels, all_discounts = [], []
+    levels: list[BackoffLevel] = []
+    all_discounts: list[list[float]] = []
     for keys, level in zip(counts.context_keys, counts.levels[1:], strict=True):
         count = level_counts(level)
         discounts = np.zeros(3) if likelihood else estimate(count)
@@ -178,13 +179,11 @@ def _discounted_tables(
         safe = np.where(seen, total, 1.0)
         gamma = np.bincount(level.contexts, weights=discount, minlength=len(keys))
         gamma = np.where(seen, gamma / safe, 1.0)
-        probs = np.maximum(count - discount, 0.0) / safe[level.contexts]
-        probs += gamma[level.contexts] * lower[level.suffixes]
+        extra = np.maximum(count - discount, 0.0) / safe[level.contexts]
         levels.append(
-            BackoffLevel.from_entries(keys, gamma, level.contexts, level.words, probs)
+            BackoffLevel.from_entries(keys, gamma, level.contexts, level.words, extra)
         )
         all_discounts.append(discounts.tolist())
-        lower = probs
     return BackoffTables(base, levels), all_discounts
 
 
@@ -204,10 +203,10 @@ def _add_k_tables(
         for keys in counts.context_keys[:-1]
     ]
     keys = counts.context_keys[-1]
-    total = np.bincount(top.contexts, weights=top.raw_counts, minlength=len(keys))
-    total += added
-    probs = (top.raw_counts + add_k) / total[top.contexts]
+    occurrences = np.bincount(top.contexts, weights=top.raw_counts, minlength=len(keys))
+    total = occurrences + added
+    extra = top.raw_counts / total[top.contexts]
     levels.append(
-        BackoffLevel.from_entries(keys, added / total, top.contexts, top.words, probs)
+        BackoffLevel.from_entries(keys, added / total, top.contexts, top.words, extra)
     )
     return BackoffTables(np.full(vocabulary_size, 1.0 / vocabulary_size), levels)

@@ -1,9 +1,9 @@
 """Types and counts of the n-grams of one token stream, as a trie of suffixes.
 
 Contexts are numbered so that a context's number determines that of every suffix of it:
-the key of a context of m words is `number of its last m - 1 words * V + first word`, and
-its number is the rank of that key among the contexts of m words. Ranks instead of packed
-words keep keys far below 2**63 at any vocabulary size and order.
+the key of a context of m words is `number of its last m - 1 words * V + first word`,
+and its number is the rank of that key among the contexts of m words. Ranks instead of
+packed words keep keys far below 2**63 at any vocabulary size and order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class NgramLevel:
     """The n-grams of one order n, sorted by (context, word).
 
     Attributes:
-        contexts: Number of the context (the first n - 1 words) of each n-gram, int64 `[E]`.
+        contexts: Number of the context (the first n - 1 words), int64 `[E]`.
         words: Last word of each n-gram, int64 `[E]`.
         raw_counts: Occurrences in the stream, int64 `[E]`, at least 1.
         continuation_counts: Distinct words that precede the n-gram, `N1+(. u w)`, int64
@@ -40,7 +40,7 @@ class NgramCounts:
     """All n-grams of orders 1..n of a stream.
 
     Attributes:
-        context_keys: For m = 1..n-1 words, the sorted keys of the contexts, int64 `[C_m]`.
+        context_keys: For m = 1..n-1 words, the contexts' sorted keys, int64 `[C_m]`.
         levels: The n-grams of order 1..n.
     """
 
@@ -49,7 +49,7 @@ class NgramCounts:
 
 
 def count_ngrams(tokens: np.ndarray, order: int, vocabulary_size: int) -> NgramCounts:
-    """Counts the n-grams of orders 1..`order`; contexts are what at least a word follows.
+    """Counts the n-grams of orders 1..`order`; a context is what some word follows.
 
     Args:
         tokens: int64 ids `[T]`, `T >= order`.
@@ -58,7 +58,7 @@ def count_ngrams(tokens: np.ndarray, order: int, vocabulary_size: int) -> NgramC
     """
     size = vocabulary_size
     context_keys: list[np.ndarray] = []
-    # `numbers[i]` is the number of the context of m words that ends before position m + i.
+    # `numbers[i]`: that of the context of m words that ends before position m + i.
     numbers = np.zeros(len(tokens), np.int64)
     first_context = [0]
     for length in range(1, order):

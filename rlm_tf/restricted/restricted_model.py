@@ -1,9 +1,10 @@
-"""The protocol of restricted models: distributions of the next word, given few words."""
+"""The protocol of restricted models: the next word's distribution given few words."""
 
 from __future__ import annotations
 
 import keras
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.typing import TensorLike
@@ -35,8 +36,8 @@ class RestrictedModel(keras.layers.Layer):
             float32 `[N, V]`; minus infinity where the probability is zero.
 
         Raises:
-            ValueError: If the shape or dtype is wrong or, outside of graphs, if an id is
-                not in `[0, V)`.
+            ValueError: If the shape or dtype is wrong or, outside of graphs, if an id
+                is not in `[0, V)`.
         """
         raise NotImplementedError
 
@@ -50,7 +51,7 @@ class RestrictedModel(keras.layers.Layer):
 
     # === Scoring ===
 
-    def score(self, tokens: np.ndarray) -> np.ndarray:
+    def score(self, tokens: npt.ArrayLike) -> np.ndarray:
         """Returns the natural log-probability of each token that has a full context.
 
         Args:
@@ -63,12 +64,12 @@ class RestrictedModel(keras.layers.Layer):
             ValueError: If `tokens` is not a vector of ids in `[0, V)`.
         """
         length = self.context_length
-        tokens = checked_tokens("score", tokens, self._known_vocabulary_size())
-        result = np.empty(max(len(tokens) - length, 0), np.float64)
+        stream = checked_tokens("score", tokens, self._known_vocabulary_size())
+        result = np.empty(max(len(stream) - length, 0), np.float64)
         for first in range(0, len(result), _SCORE_BATCH):
             last = min(first + _SCORE_BATCH, len(result))
-            targets = tokens[first + length : last + length]
-            rows = self.log_probs(contexts_of(tokens, length)[first:last])
+            targets = stream[first + length : last + length]
+            rows = self.log_probs(contexts_of(stream, length)[first:last])
             picked = tf.gather(rows, tf.constant(targets), batch_dims=1)
             result[first:last] = picked.numpy()
         return result
@@ -78,7 +79,7 @@ class RestrictedModel(keras.layers.Layer):
     def _known_vocabulary_size(self) -> int:
         if self.vocabulary_size is None:
             raise ValueError(
-                f"{type(self).__name__} has no tables yet: call `fit` (or load it) first."
+                f"{type(self).__name__} has no tables yet: call `fit` or load it first."
             )
         return self.vocabulary_size
 
@@ -98,7 +99,7 @@ class RestrictedModel(keras.layers.Layer):
         if contexts.shape.rank != 2 or contexts.shape[1] not in (None, length):
             raise ValueError(
                 f"{name}: short contexts must have shape {expected}, found "
-                f"{contexts.shape.as_list() if contexts.shape.rank is not None else None}."
+                f"{contexts.shape}."
             )
         contexts = tf.cast(tf.ensure_shape(contexts, [None, length]), tf.int64)
         if tf.executing_eagerly() and bool(
@@ -112,7 +113,7 @@ class RestrictedModel(keras.layers.Layer):
 
 
 def checked_tokens(
-    function: str, tokens: np.ndarray, vocabulary_size: int
+    function: str, tokens: npt.ArrayLike, vocabulary_size: int
 ) -> np.ndarray:
     """Returns a stream of ids as an int64 vector.
 
@@ -124,24 +125,24 @@ def checked_tokens(
     Raises:
         ValueError: If `tokens` is not a vector of integers in `[0, vocabulary_size)`.
     """
-    tokens = np.asarray(tokens)
-    if tokens.ndim != 1:
+    ids = np.asarray(tokens)
+    if ids.ndim != 1:
         raise ValueError(
-            f"{function}: `tokens` must be a vector, found shape {list(tokens.shape)}."
+            f"{function}: `tokens` must be a vector, found shape {list(ids.shape)}."
         )
-    if tokens.size == 0:
+    if ids.size == 0:
         return np.zeros(0, np.int64)
-    if not np.issubdtype(tokens.dtype, np.integer):
+    if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(
-            f"{function}: `tokens` must be integer ids, found dtype {tokens.dtype}."
+            f"{function}: `tokens` must be integer ids, found dtype {ids.dtype}."
         )
-    low, high = int(tokens.min()), int(tokens.max())
+    low, high = int(ids.min()), int(ids.max())
     if low < 0 or high >= vocabulary_size:
         raise ValueError(
             f"{function}: `tokens` must be ids in [0, {vocabulary_size}), found "
             f"{low}..{high}."
         )
-    return tokens.astype(np.int64)
+    return ids.astype(np.int64)
 
 
 def contexts_of(tokens: np.ndarray, context_length: int) -> np.ndarray:
