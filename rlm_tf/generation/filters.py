@@ -1,0 +1,177 @@
+"""Filters on next-token logits: temperature, top-k, nucleus.
+
+Pure functions `[..., V] -> [..., V]` that set the logit of excluded tokens to minus
+infinity. Every parameter is one number, or one per row (`[...]`), so that a batch may
+carry the wishes of several people.
+
+Among tokens of equal logit the lower id counts as the larger one: a filter keeps an
+exact number of tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.typing import TensorLike
+
+
+def scale_by_temperature(
+    logits: TensorLike, temperature: float | TensorLike
+) -> tf.Tensor:
+    """Returns logits of `p_i^{1/T} / sum_j p_j^{1/T}`; T = 0 keeps the largest only.
+
+    Args:
+        logits: `[..., V]`.
+        temperature: T >= 0, finite; scalar or `[...]`. Some codes call 1/T temperature.
+
+    Returns:
+        `[..., V]`, shifted so that the largest entry is 0.
+
+    Raises:
+        ValueError: If T is a number and out of range.
+    """
+    logits = tf.convert_to_tensor(logits)
+    _check_number("scale_by_temperature", "temperature", temperature, 0.0, math.inf)
+    temperature = _per_row(temperature, logits, logits.dtype)
+    # Shifted first: otherwise a tiny T would overflow, and inf - inf is not a number.
+    shifted = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
+    scaled = shifted / tf.where(temperature > 0, temperature, 1)
+    best = tf.argmax(logits, axis=-1, output_type=tf.int32)[..., tf.newaxis]
+    is_best = tf.equal(tf.range(tf.shape(logits)[-1]), best)
+    greedy = tf.where(is_best, tf.zeros_like(logits), _minus_infinity(logits))
+    return tf.where(temperature > 0, scaled, greedy)
+
+
+def keep_top_k(logits: TensorLike, k: int | TensorLike) -> tf.Tensor:
+    """Keeps the k largest logits.
+
+    Args:
+        logits: `[..., V]`.
+        k: Number of tokens kept; 0, or V and more, keeps all. Scalar or `[...]`.
+
+    Raises:
+        ValueError: If k is a number and negative.
+    """
+    logits = tf.convert_to_tensor(logits)
+    _check_number("keep_top_k", "k", k, 0, math.inf)
+    return _keep_largest(logits, _descending(logits), _top_k_size(logits, k))
+
+
+def keep_nucleus(logits: TensorLike, p: float | TensorLike) -> tf.Tensor:
+    """Keeps the smallest set of most probable tokens whose probability reaches p.
+
+    The token with which the sum reaches p is kept, so at least one always is. Sums are
+    taken in float64; where one equals p in exact arithmetic, rounding of the logits
+    decides whether one more token is kept.
+
+    Args:
+        logits: `[..., V]`.
+        p: In [0, 1]; 1 keeps all. Scalar or `[...]`.
+
+    Raises:
+        ValueError: If p is a number and out of range.
+    """
+    logits = tf.convert_to_tensor(logits)
+    _check_number("keep_nucleus", "p", p, 0.0, 1.0)
+    ordered = _descending(logits)
+    return _keep_largest(logits, ordered, _nucleus_size(ordered, p))
+
+
+def filter_logits(
+    logits: TensorLike,
+    *,
+    temperature: float | TensorLike = 1.0,
+    top_k: int | TensorLike = 0,
+    top_p: float | TensorLike = 1.0,
+) -> tf.Tensor:
+    """Applies temperature, then top-k, then the nucleus of what is left.
+
+    Equal to `keep_nucleus(keep_top_k(scale_by_temperature(...)))`, with one sort, and
+    with none when nothing is to be excluded.
+
+    Args:
+        logits: `[..., V]`.
+        temperature: See `scale_by_temperature`.
+        top_k: See `keep_top_k`.
+        top_p: See `keep_nucleus`; of the probabilities renormalised after top-k.
+
+    Raises:
+        ValueError: If a parameter is a number and out of range.
+    """
+    _check_number("filter_logits", "top_k", top_k, 0, math.inf)
+    _check_number("filter_logits", "top_p", top_p, 0.0, 1.0)
+    logits = scale_by_temperature(logits, temperature)
+
+    def filtered() -> tf.Tensor:
+        ordered = _descending(logits)
+        size = _top_k_size(logits, top_k)
+        inside = tf.range(tf.shape(logits)[-1]) < size
+        kept = tf.where(inside, ordered, _minus_infinity(logits))
+        size = tf.minimum(size, _nucleus_size(kept, top_p))
+        return _keep_largest(logits, ordered, size)
+
+    excludes = tf.reduce_any(tf.greater(top_k, 0)) | tf.reduce_any(tf.less(top_p, 1.0))
+    return tf.cond(excludes, filtered, lambda: logits)
+
+
+def _descending(logits: tf.Tensor) -> tf.Tensor:
+    return tf.sort(logits, axis=-1, direction="DESCENDING")
+
+
+def _top_k_size(logits: tf.Tensor, k: int | TensorLike) -> tf.Tensor:
+    size = tf.shape(logits)[-1]
+    k = _per_row(k, logits, tf.int32)
+    return tf.where(k > 0, tf.minimum(k, size), size)
+
+
+def _nucleus_size(ordered: tf.Tensor, p: float | TensorLike) -> tf.Tensor:
+    """Returns how many of the descending logits the nucleus holds, `[..., 1]`."""
+    p = _per_row(p, ordered, tf.float64)
+    probs = tf.nn.softmax(tf.cast(ordered, tf.float64))
+    before = tf.cumsum(probs, axis=-1, exclusive=True)
+    size = tf.reduce_sum(tf.cast(before < p, tf.int32), axis=-1, keepdims=True)
+    # The sum of all may stay a rounding error below 1.
+    return tf.where(p < 1, tf.maximum(size, 1), tf.shape(ordered)[-1])
+
+
+def _keep_largest(logits: tf.Tensor, ordered: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """Keeps `size` `[..., 1]` (or a scalar) largest, of equal ones the lowest ids."""
+    rows = tf.shape(logits)[:-1]
+    size = tf.broadcast_to(size, tf.concat([rows, [1]], axis=0))
+    smallest = tf.gather(ordered, size - 1, batch_dims=logits.shape.rank - 1, axis=-1)
+    larger, equal = logits > smallest, tf.equal(logits, smallest)
+    room = size - tf.reduce_sum(tf.cast(larger, tf.int32), axis=-1, keepdims=True)
+    fits = tf.cumsum(tf.cast(equal, tf.int32), axis=-1) <= room
+    return tf.where(larger | (equal & fits), logits, _minus_infinity(logits))
+
+
+def _minus_infinity(logits: tf.Tensor) -> tf.Tensor:
+    return tf.constant(-math.inf, logits.dtype)
+
+
+def _per_row(value: Any, logits: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Returns a scalar as it is and a value per row with a last axis of size 1."""
+    value = tf.cast(value, dtype)
+    if value.shape.rank == 0:
+        return value
+    if value.shape.rank != logits.shape.rank - 1:
+        raise ValueError(
+            "a filter's parameter must be a scalar or have the shape of the logits "
+            f"without the last axis, {logits.shape[:-1]}; found {value.shape}."
+        )
+    return value[..., tf.newaxis]
+
+
+def _check_number(
+    function: str, name: str, value: Any, low: float, high: float
+) -> None:
+    if not isinstance(value, (int, float, np.ndarray, np.generic)):
+        return  # a tensor, perhaps of a graph
+    array = np.asarray(value, np.float64)
+    if not np.all(np.isfinite(array) & (array >= low) & (array <= high)):
+        expected = f"in [{low}, {high}]" if high < math.inf else f">= {low} and finite"
+        raise ValueError(f"{function}: `{name}` must be {expected}, found {value}.")

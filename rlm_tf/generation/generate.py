@@ -1,0 +1,150 @@
+"""Text generation in one graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.generation.filters import filter_logits
+from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
+from rlm_tf.generation.stepwise import (
+    StepwiseModel,
+    as_stepwise,
+    language_model_of,
+    read_tokens,
+)
+from rlm_tf.typing import TensorLike
+
+
+def generate(
+    model: keras.Model | StepwiseModel,
+    prompts: TensorLike | tf.RaggedTensor,
+    max_tokens: int | TensorLike,
+    *,
+    seed: int | TensorLike,
+    temperature: float | TensorLike = 1.0,
+    top_k: int | TensorLike = 0,
+    top_p: float | TensorLike = 1.0,
+    stop_token: int | None = None,
+    context_length: int | None = None,
+) -> tf.RaggedTensor:
+    """Continues prompts, token by token.
+
+    The prompts are read first; then each iteration of a `tf.while_loop` filters the
+    next-token logits (`filter_logits`), draws a token in every row and feeds it back.
+    A row's tokens depend on its prompt, its parameters and its seed, not on the other
+    rows (but products of matrices of another size may round the last bit differently).
+    It runs eagerly too, with the same result; inside a `tf.function` it is faster.
+
+    Args:
+        model: A recurrent language model, a wrapper with one as `.model`, or any Keras
+            model from tokens to logits (slower, see `RecomputedModel`).
+        prompts: Int `[N, P]`, dense or ragged, at least one token each.
+        max_tokens: Number of new tokens.
+        seed: Integer, scalar or `[N]`; see `row_seeds`.
+        temperature: Scalar or `[N]`; 0 takes the most probable token.
+        top_k: Scalar or `[N]`; 0 does not limit.
+        top_p: Scalar or `[N]`; 1 does not limit.
+        stop_token: A row ends before this token; None: never.
+        context_length: Most tokens that a model without states is run on; None: as
+            many as there are.
+
+    Returns:
+        The new tokens, int32 `[N, (T)]`, T = `max_tokens` unless a row was stopped.
+
+    Raises:
+        ValueError: If a shape or a number is out of range.
+        tf.errors.InvalidArgumentError: When run, if a prompt has no token.
+    """
+    prompts = _as_ragged(prompts)
+    if isinstance(max_tokens, int) and max_tokens < 0:
+        raise ValueError(f"generate: `max_tokens` must be >= 0, found {max_tokens}.")
+    lengths = prompts.row_lengths()
+    has_tokens = tf.debugging.assert_positive(
+        lengths, "generate: every prompt needs at least one token."
+    )
+    stepwise = _stepwise(model, context_length, lengths, max_tokens)
+    num_rows = prompts.nrows()
+    with tf.control_dependencies([] if has_tokens is None else [has_tokens]):
+        states = stepwise.zero_states(tf.cast(num_rows, tf.int32))
+    states = read_tokens(stepwise, prompts[:, :-1], states)
+    last = tf.gather(prompts.flat_values, prompts.row_limits() - 1)
+    uniforms = uniform_draws(row_seeds(seed, num_rows), max_tokens)
+    parameters = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+
+    def is_going(t: tf.Tensor, last: Any, ended: tf.Tensor, *_: Any) -> tf.Tensor:
+        going = t < max_tokens
+        return going if stop_token is None else going & ~tf.reduce_all(ended)
+
+    def step(
+        t: tf.Tensor,
+        last: tf.Tensor,
+        ended: tf.Tensor,
+        length: tf.Tensor,
+        states: Any,
+        written: tf.TensorArray,
+    ) -> tuple[Any, ...]:
+        features, states = stepwise.forward(last[:, tf.newaxis], states)
+        logits = stepwise.output_logits(features)[:, 0]
+        logits = filter_logits(_at_least_float32(logits), **parameters)
+        token = draw_tokens(logits, uniforms[:, t])
+        if stop_token is not None:
+            ended |= tf.equal(token, stop_token)
+        length += tf.cast(~ended, tf.int64)
+        return t + 1, token, ended, length, states, written.write(t, token)
+
+    start = (
+        tf.constant(0),
+        last,
+        tf.zeros([num_rows], tf.bool),
+        tf.zeros([num_rows], tf.int64),
+        states,
+        tf.TensorArray(tf.int32, 0, dynamic_size=True, element_shape=[None]),
+    )
+    t, _, _, length, _, written = tf.while_loop(
+        is_going, step, start, parallel_iterations=1
+    )
+    # An array without entries cannot be stacked.
+    written = tf.cond(
+        t > 0,
+        lambda: tf.transpose(written.stack()),
+        lambda: tf.zeros([num_rows, 0], tf.int32),
+    )
+    return tf.RaggedTensor.from_tensor(written, lengths=length)
+
+
+def _stepwise(
+    model: Any,
+    context_length: int | None,
+    lengths: tf.Tensor,
+    max_tokens: int | TensorLike,
+) -> StepwiseModel:
+    if not isinstance(model, keras.Model):
+        return model  # already stepwise
+    capacity: int | tf.Tensor | None = context_length
+    if capacity is None and not hasattr(language_model_of(model), "zero_states"):
+        longest = tf.reduce_max(tf.concat([lengths, [1]], axis=0))
+        capacity = tf.cast(longest, tf.int32) + max_tokens
+    return as_stepwise(model, capacity)
+
+
+def _as_ragged(prompts: TensorLike | tf.RaggedTensor) -> tf.RaggedTensor:
+    if not isinstance(prompts, tf.RaggedTensor):
+        prompts = tf.convert_to_tensor(prompts)
+        if prompts.shape.rank != 2 or not prompts.dtype.is_integer:
+            raise ValueError(
+                "generate: `prompts` must be integers with axes [N P], found "
+                f"{prompts.dtype.name} of shape {prompts.shape}."
+            )
+        prompts = tf.RaggedTensor.from_tensor(prompts)
+    if prompts.ragged_rank != 1 or prompts.shape.rank != 2:
+        raise ValueError(
+            f"generate: `prompts` must have axes [N (P)], found {prompts.shape}."
+        )
+    return tf.cast(prompts, tf.int32)
+
+
+def _at_least_float32(logits: tf.Tensor) -> tf.Tensor:
+    return logits if logits.dtype == tf.float64 else tf.cast(logits, tf.float32)

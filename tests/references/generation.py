@@ -1,0 +1,46 @@
+"""Filters on probabilities, one token after the other, in Python floats."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def temperature(probs: list[float], t: float) -> list[float]:
+    """`p_i^{1/T} / sum_j p_j^{1/T}`."""
+    powers = [p ** (1.0 / t) for p in probs]
+    return [power / math.fsum(powers) for power in powers]
+
+
+def top_k(probs: list[float], k: int) -> list[float]:
+    """Keeps the k most probable tokens, the first of equals."""
+    return _only(probs, _ranking(probs)[:k])
+
+
+def nucleus(probs: list[float], p: float) -> list[float]:
+    """Adds tokens in order of probability until their sum reaches p."""
+    kept: list[int] = []
+    for token in _ranking(probs):
+        kept.append(token)
+        if math.fsum(probs[i] for i in kept) >= p:
+            break
+    return _only(probs, kept)
+
+
+def chi_square(counts: np.ndarray, probs: np.ndarray) -> tuple[float, int]:
+    """Returns the statistic and its degrees of freedom; no count where p is 0."""
+    possible = probs > 0
+    assert not counts[~possible].any()
+    expected = counts.sum() * probs[possible]
+    statistic = float(((counts[possible] - expected) ** 2 / expected).sum())
+    return statistic, int(possible.sum()) - 1
+
+
+def _ranking(probs: list[float]) -> list[int]:
+    return sorted(range(len(probs)), key=lambda i: (-probs[i], i))
+
+
+def _only(probs: list[float], kept: list[int]) -> list[float]:
+    total = math.fsum(probs[i] for i in kept)
+    return [p / total if i in kept else 0.0 for i, p in enumerate(probs)]
