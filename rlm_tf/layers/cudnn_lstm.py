@@ -33,7 +33,7 @@ class CudnnLSTM:
         self._lstm.build((None, None, cell.kernel.shape[0]))
 
     def __call__(self, inputs: tf.Tensor, states: States) -> tuple[tf.Tensor, States]:
-        """Maps `[T, B, D]` and initial states to outputs `[T, B, H]` and final states."""
+        """Maps `[T, B, D]` and states to outputs `[T, B, H]` and final states."""
         cell = self._cell
         (outputs, *final), _ = self._lstm.stateless_call(
             [

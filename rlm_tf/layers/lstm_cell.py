@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.layers.recurrent_cell import Product, RecurrentCell, States
+from rlm_tf.layers.recurrent_cell import Product, RecurrentCell, States, Weights
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -93,14 +93,14 @@ class LSTMCell(RecurrentCell):
         projected.set_shape([*inputs.shape[:-1], 4 * self.units])
         return projected
 
-    def loop_weights(self) -> dict[str, tf.Tensor]:
+    def loop_weights(self) -> Weights:
         return {"recurrent_kernel": tf.convert_to_tensor(self.recurrent_kernel)}
 
     def step(
         self,
         inputs_t: tf.Tensor,
         states: States,
-        weights: dict[str, tf.Tensor],
+        weights: Weights,
         product: Product,
     ) -> tuple[tf.Tensor, States]:
         h_tm1, c_tm1 = states

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from rlm_tf.layers.recurrent_cell import Product, States
-
-Weights = dict[str, tf.Tensor]
-Step = Callable[[tf.Tensor, States, Weights, Product], tuple[tf.Tensor, States]]
+from rlm_tf.layers.backward_step import (
+    BackwardStep,
+    backward_step,
+    name_of,
+    position_of,
+)
+from rlm_tf.layers.recurrent_cell import States, Step, Weights
 
 
 class Recurrence:
@@ -27,9 +30,9 @@ class Recurrence:
 
     Args:
         step: The step of a `RecurrentCell`.
-        jit_loop: Whether XLA compiles the two loops. `"auto"` compiles when the sizes
-            of the inputs are known while the graph is traced. XLA compiles once for
-            each size, so with sizes that vary freely (a served model) it does not pay.
+        jit_loop: Whether XLA compiles the two loops. `"auto"` compiles when a graph is
+            traced with known sizes of the inputs. XLA compiles once for each size, so
+            with sizes that vary freely (a served model, eager calls) it does not pay.
     """
 
     def __init__(self, step: Step, jit_loop: bool | str = "auto") -> None:
@@ -59,33 +62,36 @@ class Recurrence:
         """
         jit = self._jit_loop
         if jit == "auto":
-            jit = inputs.shape.is_fully_defined()
+            jit = not tf.executing_eagerly() and inputs.shape.is_fully_defined()
         forward, backward = self._functions[bool(jit)]
         names = list(weights)
 
+        def unpack(arguments: Sequence[tf.Tensor]) -> tuple[tf.Tensor, States, Weights]:
+            # Without the stops an open tape would record the loops as well.
+            inputs, *rest = [tf.stop_gradient(argument) for argument in arguments]
+            first, values = rest[: len(states)], rest[len(states) :]
+            return inputs, first, dict(zip(names, values, strict=True))
+
         @tf.custom_gradient
-        def run(inputs: tf.Tensor, *rest: tf.Tensor) -> Any:
-            # Without this an open tape would record the loops as well.
-            inputs, *rest = [tf.stop_gradient(tensor) for tensor in (inputs, *rest)]
-            first, values = list(rest[: len(states)]), rest[len(states) :]
-            named = dict(zip(names, values, strict=True))
+        def run(*arguments: tf.Tensor) -> Any:
+            inputs, first, named = unpack(arguments)
             outputs, stored_states, products = forward(inputs, first, named)
 
+            # The arguments are among the sources so that a tape that asks for second
+            # derivatives gets an error; it would take them for constants otherwise.
             @tf.custom_gradient
-            def run_back(d_outputs: tf.Tensor, *d_final: tf.Tensor) -> Any:
+            def run_back(*sources: tf.Tensor) -> Any:
+                d_outputs, *d_final = map(tf.stop_gradient, sources[len(arguments) :])
                 d_inputs, d_first, d_weights = backward(
-                    inputs,
-                    first,
-                    named,
-                    stored_states,
-                    products,
-                    tf.stop_gradient(d_outputs),
-                    [tf.stop_gradient(d) for d in d_final],
+                    inputs, first, named, stored_states, products, d_outputs, d_final
                 )
                 gradients = [d_inputs, *d_first, *(d_weights[name] for name in names)]
                 return gradients, _no_second_derivative
 
-            return (outputs, *(stored[-1] for stored in stored_states)), run_back
+            def gradient(*d_results: tf.Tensor) -> list[tf.Tensor]:
+                return run_back(*arguments, *d_results)
+
+            return (outputs, *(stored[-1] for stored in stored_states)), gradient
 
         outputs, *final = run(inputs, *states, *(weights[name] for name in names))
         return outputs, final
@@ -127,11 +133,12 @@ class Recurrence:
         products: list[tf.Tensor] = []
 
         def product(x: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
+            name_of(weight, weights)
             products.append(tf.matmul(x, weight))
             return products[-1]
 
         output, new_states = self._step(inputs_t, list(states), weights, product)
-        output_is_state = _position(output, new_states)
+        output_is_state = position_of(output, new_states)
         outputs = [output] if output_is_state is None else []
         return [*new_states, *outputs, *products], output_is_state
 
@@ -154,8 +161,8 @@ class Recurrence:
         ]
         steps = inputs.shape[0] or tf.shape(inputs)[0]
 
-        def step_back(t: Any, d_states: States) -> _BackwardStep:
-            return _backward_step(
+        def step_back(t: Any, d_states: States) -> BackwardStep:
+            return backward_step(
                 self._step,
                 inputs[t],
                 [stored[t] for stored in previous],
@@ -188,7 +195,7 @@ class Recurrence:
         _, d_first, sums, arrays = tf.while_loop(
             lambda t, *_: t >= 0,
             body,
-            (tf.constant(steps - 2), last.d_states, sums, arrays),
+            (tf.convert_to_tensor(steps - 2), last.d_states, sums, arrays),
             maximum_iterations=steps - 1,
             parallel_iterations=1,
         )
@@ -199,7 +206,7 @@ class Recurrence:
             for name, total in zip(last.d_weights, sums, strict=True)
         }
         for name, left, right in last.uses:
-            factor = previous[left.index] if left.is_state else stacks[left.index]
+            factor = previous[left.position] if left.is_state else stacks[left.position]
             d_weight = tf.matmul(_rows(factor), _rows(stacks[right]), transpose_a=True)
             d_weights[name] = d_weights.get(name, 0.0) + d_weight
         for name, weight in weights.items():
@@ -212,111 +219,6 @@ def _no_second_derivative(*_: tf.Tensor) -> Any:
         "Recurrence: second derivatives of the fast loop are not implemented; run the "
         "cell in keras.layers.RNN for them."
     )
-
-
-class _Factor(NamedTuple):
-    """Where the left factor of a product is: in the states, or in the sequences."""
-
-    is_state: bool
-    index: int
-
-
-class _BackwardStep(NamedTuple):
-    """Gradients of one time step.
-
-    Attributes:
-        d_states: Gradients of the states before the step.
-        d_weights: Gradients of the weights that are used other than in a product.
-        sequences: What the loop must stack over time: the gradient of the inputs first,
-            then left factors and gradients of results of the products.
-        uses: For each product the name of the weight, its left factor and the position
-            of the gradient of its result in `sequences`.
-    """
-
-    d_states: list[tf.Tensor]
-    d_weights: Weights
-    sequences: list[tf.Tensor]
-    uses: list[tuple[str, _Factor, int]]
-
-
-def _backward_step(
-    step: Step,
-    inputs_t: tf.Tensor,
-    states: States,
-    weights: Weights,
-    products: list[tf.Tensor],
-    d_output: tf.Tensor,
-    d_new_states: list[tf.Tensor],
-) -> _BackwardStep:
-    used: list[tuple[str, tf.Tensor]] = []
-    d_products = [tf.zeros_like(result) for result in products]
-
-    def product(x: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-        k = len(used)
-        used.append((_name_of(weight, weights), x))
-
-        @tf.custom_gradient
-        def stored_product(x: tf.Tensor) -> Any:
-            def gradient(d_result: tf.Tensor) -> tf.Tensor:
-                d_products[k] = d_result
-                return tf.matmul(d_result, weight, transpose_b=True)
-
-            return tf.identity(products[k]), gradient
-
-        return stored_product(x)
-
-    sources = [inputs_t, *states, *weights.values()]
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch(sources)
-        output, new_states = step(inputs_t, list(states), weights, product)
-    gradients = tape.gradient(
-        [output, *new_states], sources, output_gradients=[d_output, *d_new_states]
-    )
-
-    split = 1 + len(states)
-    d_inputs, *d_states = [
-        tf.zeros_like(source) if d is None else d
-        for source, d in zip(sources[:split], gradients[:split], strict=True)
-    ]
-    d_weights = {
-        name: d
-        for name, d in zip(weights, gradients[split:], strict=True)
-        if d is not None
-    }
-    sequences = [d_inputs]
-    uses = []
-    for (name, x), d_product in zip(used, d_products, strict=True):
-        state = _position(x, states)
-        if state is None:
-            left = _Factor(False, _append_once(x, sequences))
-        else:
-            left = _Factor(True, state)
-        uses.append((name, left, _append_once(d_product, sequences)))
-    return _BackwardStep(d_states, d_weights, sequences, uses)
-
-
-def _name_of(weight: tf.Tensor, weights: Weights) -> str:
-    for name, candidate in weights.items():
-        if candidate is weight:
-            return name
-    raise ValueError(
-        "Recurrence: the second argument of `product` must be one of the step's "
-        f"`weights` itself ({', '.join(weights)}), found another tensor of shape "
-        f"{weight.shape}."
-    )
-
-
-def _position(tensor: tf.Tensor, tensors: list[tf.Tensor]) -> int | None:
-    return next((i for i, other in enumerate(tensors) if other is tensor), None)
-
-
-def _append_once(tensor: tf.Tensor, tensors: list[tf.Tensor]) -> int:
-    """Returns the position of `tensor` in `tensors`, where it is put if absent."""
-    position = _position(tensor, tensors)
-    if position is not None:
-        return position
-    tensors.append(tensor)
-    return len(tensors) - 1
 
 
 def _array(element: tf.Tensor, steps: int | tf.Tensor) -> tf.TensorArray:

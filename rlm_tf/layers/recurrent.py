@@ -19,15 +19,15 @@ class Recurrent(keras.layers.Layer):
 
     It computes what `keras.layers.RNN(cell, return_sequences=True, return_state=True)`
     computes, faster: the input projection is one product for all time steps, and so is
-    each weight gradient (see `rlm_tf.layers.recurrence`). When TensorFlow sees a GPU and
-    the cell is exactly `LSTMCell`, the loop is left to `keras.layers.LSTM`, which uses
-    cuDNN there.
+    each weight gradient (see `rlm_tf.layers.recurrence`). When TensorFlow sees a GPU
+    and the cell is exactly `LSTMCell`, the loop is left to `keras.layers.LSTM`, which
+    uses cuDNN there.
 
     Args:
         cell: The cell.
-        time_major: Whether inputs and outputs are `[T, B, ...]` instead of `[B, T, ...]`.
-        jit_loop: Whether XLA compiles the loop; `"auto"`: when batch size and number of
-            steps are known while the graph is traced.
+        time_major: Whether inputs and outputs are `[T, B, ...]`, not `[B, T, ...]`.
+        jit_loop: Whether XLA compiles the loop; `"auto"`: in graphs, when batch size
+            and number of steps are known while they are traced.
         **kwargs: Of `keras.layers.Layer`.
 
     Raises:

@@ -8,7 +8,9 @@ import keras
 import tensorflow as tf
 
 States = list[tf.Tensor]
+Weights = dict[str, tf.Tensor]
 Product = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+Step = Callable[[tf.Tensor, States, Weights, Product], tuple[tf.Tensor, States]]
 
 
 class RecurrentCell(keras.layers.Layer):
@@ -20,8 +22,8 @@ class RecurrentCell(keras.layers.Layer):
     A subclass sets `state_size` (list of widths) and `output_size`, creates its weights
     in `build`, and implements
 
-    * `project_inputs(inputs)`: whatever does not depend on the states. The loop calls it
-      once for all time steps, outside of the iteration;
+    * `project_inputs(inputs)`: whatever does not depend on the states. The loop calls
+      it once for all time steps, outside of the iteration;
     * `loop_weights()`: name -> tensor, everything that `step` needs;
     * `step(inputs_t, states, weights, product)`: one time step, a pure function of its
       arguments. It must write each matrix product as `product(x, weights[name])`, which
@@ -45,7 +47,7 @@ class RecurrentCell(keras.layers.Layer):
         """
         return inputs
 
-    def loop_weights(self) -> dict[str, tf.Tensor]:
+    def loop_weights(self) -> Weights:
         """Returns the tensors that `step` uses, in the compute dtype."""
         raise NotImplementedError(f"{type(self).__name__} has no `loop_weights`.")
 
@@ -53,7 +55,7 @@ class RecurrentCell(keras.layers.Layer):
         self,
         inputs_t: tf.Tensor,
         states: States,
-        weights: dict[str, tf.Tensor],
+        weights: Weights,
         product: Product,
     ) -> tuple[tf.Tensor, States]:
         """Returns the output `[B, output_size]` and the new states of one time step."""

@@ -8,6 +8,8 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
+from rlm_tf.objectives.in_batch import Groups
+from rlm_tf.objectives.linear_in_batch import JointLoss, linear_joint_cross_entropy
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -21,8 +23,8 @@ class SoftmaxOutput(keras.layers.Layer):
     Args:
         vocabulary_size: V.
         use_bias: Whether the logits get a bias.
-        own_kernel: Whether the layer has a kernel; False for tied embeddings, then every
-            call is given the embedding matrix.
+        own_kernel: Whether the layer has a kernel; False for tied embeddings, then
+            every call is given the embedding matrix.
         kernel_initializer: For the kernel.
         bias_initializer: For the bias `[V]`.
         **kwargs: Of `keras.layers.Layer`.
@@ -94,6 +96,35 @@ class SoftmaxOutput(keras.layers.Layer):
         logits = tf.reshape(logits, tf.concat([shape, [self.vocabulary_size]], axis=0))
         logits.set_shape([*features.shape[:-1], self.vocabulary_size])
         return logits
+
+    def joint(
+        self,
+        features: tf.Tensor,
+        targets: tf.Tensor,
+        groups: Groups,
+        tied_kernel: tf.Tensor | None = None,
+    ) -> JointLoss:
+        """Returns the loss of targets and that of in-batch induced models together.
+
+        Args:
+            features: `[..., D]`, in the compute dtype.
+            targets: Int `[...]`.
+            groups: Groups of the flat positions of `features`.
+            tied_kernel: `[V, D]`, needed exactly when `own_kernel` is False.
+
+        Returns:
+            `cross_entropy` `[...]` and `induced` `[G]`, nats, float32 or wider.
+        """
+        kernel = self.kernel if self.own_kernel else tied_kernel
+        kernel = tf.cast(kernel, features.dtype)
+        bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
+        rows = tf.reshape(features, [-1, features.shape[-1]])
+        loss, induced = linear_joint_cross_entropy(
+            rows, kernel, bias, tf.reshape(targets, [-1]), groups
+        )
+        loss = tf.reshape(loss, tf.shape(features)[:-1])
+        loss.set_shape(features.shape[:-1])
+        return JointLoss(loss, induced)
 
     # === Config ===
 

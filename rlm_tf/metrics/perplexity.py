@@ -28,7 +28,7 @@ class Perplexity(keras.metrics.Mean):
 
         Args:
             nats: Per token, any shape.
-            sample_weight: Of the same shape: how often each token counts (0 for padding).
+            sample_weight: Of that shape: how often each token counts (0 for padding).
         """
         super().update_state(nats, sample_weight=sample_weight)
 
@@ -58,7 +58,7 @@ class BitsPerCharacter(keras.metrics.Mean):
 
         Args:
             nats: Per character, any shape.
-            sample_weight: Of the same shape: how often each one counts (0 for padding).
+            sample_weight: Of that shape: how often each one counts (0 for padding).
         """
         super().update_state(nats, sample_weight=sample_weight)
 

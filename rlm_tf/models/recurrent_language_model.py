@@ -5,30 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from rlm_tf.layers.carried_state import CarriedState
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent import Recurrent
 from rlm_tf.layers.recurrent_cell import RecurrentCell
+from rlm_tf.layers.seeded_initializers import SeededInitializers
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
 from rlm_tf.metrics.perplexity import Perplexity
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import Term
+from rlm_tf.objectives.in_batch import Groups
+from rlm_tf.objectives.linear_in_batch import JointLoss
 
 LayerStates = list[list[tf.Tensor]]
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
 class RecurrentLanguageModel(ObjectiveModel):
-    """Embedding, stacked LSTM layers, softmax; trained on the likelihood of next tokens.
+    """Embedding, stacked LSTM layers, softmax; maximum likelihood of next tokens.
 
     The model of Zaremba et al. (2014, arXiv 1409.2329) by default: dropout on the
     embedded inputs and on the outputs of every layer, with a fresh mask at every time
-    step, never on the recurrent state; uniform initialisation of all weights, the bias of
-    the softmax included; 1 added to the forget gate, whose bias starts at 0.
+    step, never on the recurrent state; uniform initialisation of all weights, the bias
+    of the softmax included; 1 added to the forget gate, whose bias starts at 0.
 
     It is called in two ways. `model(tokens)` starts from zero states and has no memory.
     `model((tokens, start))` goes on where the last window ended, except in rows whose
@@ -51,9 +53,9 @@ class RecurrentLanguageModel(ObjectiveModel):
             other rates.
         input_dropout: Rate on the embedded inputs; None means `dropout`.
         output_dropout: Rate on the outputs of the last layer; None means `dropout`.
-        initializer: For every weight but the biases of the recurrent layers, which start
-            at 0: a Keras initialiser, or `"uniform"` for U(-`initializer_scale`,
-            `initializer_scale`).
+        initializer: For every weight but the biases of the recurrent layers, which
+            start at 0: a Keras initialiser, or `"uniform"` for
+            U(-`initializer_scale`, `initializer_scale`).
         initializer_scale: See `initializer`; otherwise unused.
         forget_bias: Added to the forget gates.
         use_output_bias: Whether the softmax has a bias.
@@ -154,13 +156,13 @@ class RecurrentLanguageModel(ObjectiveModel):
         if self.tied and embedding_width != feature_width:
             raise ValueError(
                 f"{name}: with `tied`, the width before the softmax "
-                f"(`projection_width` or `width`, here {feature_width}) must be that of "
-                f"the embedding, {embedding_width}."
+                f"(`projection_width` or `width`, here {feature_width}) must be that "
+                f"of the embedding, {embedding_width}."
             )
 
     # === Networks ===
 
-    def make_cell(self, initializers: _Initializers) -> RecurrentCell:
+    def make_cell(self, initializers: SeededInitializers) -> RecurrentCell:
         """Returns a new cell; a subclass may return another kind."""
         return LSTMCell(
             self.width,
@@ -171,9 +173,13 @@ class RecurrentLanguageModel(ObjectiveModel):
         )
 
     def _create_networks(self) -> None:
-        initializers = _Initializers(
-            self.initializer, self.initializer_scale, self.seed
+        scale = self.initializer_scale
+        initializer = (
+            keras.initializers.RandomUniform(-scale, scale)
+            if self.initializer == "uniform"
+            else self.initializer
         )
+        initializers = SeededInitializers(initializer, self.seed)
         policy = self.dtype_policy
         input_width = self.embedding_width or self.width
         self.embedding = TokenEmbedding(
@@ -245,7 +251,7 @@ class RecurrentLanguageModel(ObjectiveModel):
             training: Whether dropout acts.
 
         Returns:
-            Features `[B, T, D]`, to which the softmax layer applies, and the new states.
+            Features `[B, T, D]`, the softmax layer's input, and the new states.
         """
         x = self.embedding(tf.transpose(tokens))
         new_states = []
@@ -279,7 +285,7 @@ class RecurrentLanguageModel(ObjectiveModel):
             return features
         tokens, start = inputs
         carried = self._carried["training" if training else "evaluation"]
-        states = self._by_layer(carried.read(start))
+        states = self.starting_states(start, training)
         features, new_states = self.forward(tokens, states, training)
         carried.write([state for layer in new_states for state in layer])
         return features
@@ -301,6 +307,19 @@ class RecurrentLanguageModel(ObjectiveModel):
             features, targets=targets, tied_kernel=self._tied_kernel()
         )
 
+    def joint_nll(
+        self, features: tf.Tensor, targets: tf.Tensor, groups: Groups
+    ) -> JointLoss:
+        """Returns `nll` `[B, T]` and the in-batch induced loss `[G]` in one softmax."""
+        return self.output_layer.joint(
+            features, targets, groups, tied_kernel=self._tied_kernel()
+        )
+
+    @property
+    def feature_width(self) -> int:
+        """Width D of the features."""
+        return self.projection_width or self.width
+
     def _tied_kernel(self) -> tf.Tensor | None:
         return self.embedding.matrix() if self.tied else None
 
@@ -316,6 +335,18 @@ class RecurrentLanguageModel(ObjectiveModel):
         """Returns the states from which the next window goes on (before `start`)."""
         carried = self._carried["training" if training else "evaluation"]
         return self._by_layer([tf.convert_to_tensor(v) for v in carried.values])
+
+    def starting_states(
+        self, start: tf.Tensor, training: bool = False
+    ) -> LayerStates:
+        """Returns the states with which the next window starts; writes no memory.
+
+        Args:
+            start: Int `[B]`; rows where it is 1 start from zero.
+            training: Whose carried states.
+        """
+        carried = self._carried["training" if training else "evaluation"]
+        return self._by_layer(carried.read(start))
 
     def reset_states(self, batch_size: int | None = None) -> None:
         """Sets the carried states to zero, with `batch_size` rows if that is given.
@@ -374,23 +405,3 @@ class RecurrentLanguageModel(ObjectiveModel):
             "jit_loop": self.jit_loop,
             "seed": self.seed,
         }
-
-
-class _Initializers:
-    """Gives every weight an initialiser with a seed of its own, all from one seed."""
-
-    def __init__(self, initializer: Any, scale: float, seed: int) -> None:
-        if initializer == "uniform":
-            initializer = keras.initializers.RandomUniform(-scale, scale)
-        self._initializer = initializer
-        self._seeds = np.random.default_rng(seed)
-
-    def next(self) -> keras.initializers.Initializer:
-        config = self._initializer.get_config()
-        seed = self.seeds(1)[0]
-        if "seed" in config:
-            config["seed"] = seed
-        return type(self._initializer).from_config(config)
-
-    def seeds(self, number: int) -> list[int]:
-        return [int(seed) for seed in self._seeds.integers(2**31, size=number)]

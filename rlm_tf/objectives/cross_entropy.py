@@ -1,4 +1,4 @@
-"""Cross-entropy of a softmax whose logits are a linear map, without autodiff's copies."""
+"""Cross-entropy of a softmax whose logits are a linear map of features."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def linear_cross_entropy(
 
         z_n = x_n K^T + b;    loss_n = log sum_v exp z_nv - z_{n, y_n}
 
-    Value and gradient are those of `tf.nn.sparse_softmax_cross_entropy_with_logits`, but
-    of all the `[N, V]` arrays one is kept, `e = exp(z - max z)`, and it is not passed over
-    again to normalise it, to subtract the targets or to multiply it by the upstream
-    gradient g: with `s_n = sum_v e_nv` and `r = g / s`,
+    Value and gradient are those of `tf.nn.sparse_softmax_cross_entropy_with_logits`,
+    but of all the `[N, V]` arrays one is kept, `e = exp(z - max z)`, and it is not
+    passed over again to normalise it, to subtract the targets or to multiply it by the
+    upstream gradient g: with `s_n = sum_v e_nv` and `r = g / s`,
 
         dx_n = r_n (e_n K) - g_n K_{y_n}
         dK   = e^T (r x) - sum_n g_n onehot(y_n) x_n^T

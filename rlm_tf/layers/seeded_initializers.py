@@ -1,0 +1,34 @@
+"""Initialisers whose seeds all come from one seed."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+
+
+class SeededInitializers:
+    """Hands out copies of one initialiser, each with a seed of its own.
+
+    A Keras initialiser with a fixed seed gives every weight of one shape the same
+    values, and one without a seed gives other values in every process.
+
+    Args:
+        initializer: What to copy; one that takes no seed is copied as it is.
+        seed: The seed from which all others are drawn.
+    """
+
+    def __init__(self, initializer: keras.initializers.Initializer, seed: int) -> None:
+        self._initializer = initializer
+        self._random = np.random.default_rng(seed)
+
+    def next(self) -> keras.initializers.Initializer:
+        """Returns the next copy."""
+        config = self._initializer.get_config()
+        seed = self.seeds(1)[0]
+        if "seed" in config:
+            config["seed"] = seed
+        return type(self._initializer).from_config(config)
+
+    def seeds(self, number: int) -> list[int]:
+        """Returns the next integer seeds, for dropout and the like."""
+        return [int(seed) for seed in self._random.integers(2**31, size=number)]
