@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 
@@ -15,21 +17,19 @@ class CarriedState(tf.Module):
         sizes: Width of each state.
         dtype: Dtype in which the states are kept.
         name: Name of the module.
+
+    Attributes:
+        values: One variable `[rows, S]` for each state.
+        streams: Int variable: how many rows hold a stream that can go on; 0 at first.
     """
 
     def __init__(self, sizes: list[int], dtype: str, name: str) -> None:
         super().__init__(name=name)
         self.values = [
-            tf.Variable(
-                tf.zeros([1, size], dtype),
-                shape=[None, size],
-                trainable=False,
-                synchronization=tf.VariableSynchronization.ON_READ,
-                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-                name=f"{name}_{index}",
-            )
+            _variable(tf.zeros([1, size], dtype), [None, size], f"{name}_{index}")
             for index, size in enumerate(sizes)
         ]
+        self.streams = _variable(tf.constant(0), [], f"{name}_streams")
 
     def read(self, start: tf.Tensor) -> list[tf.Tensor]:
         """Returns one `[B, S]` for each state, zero in the rows where a stream starts.
@@ -44,23 +44,22 @@ class CarriedState(tf.Module):
         """
         self._resize_while_traced(start.shape[0])
         batch_size = tf.shape(start)[0]
-        stored = tf.shape(self.values[0])[0]
+        streams = tf.convert_to_tensor(self.streams)
         starts = tf.cast(start, tf.bool)
-        goes_on = tf.logical_not(starts)
-        unknown = tf.logical_and(goes_on, batch_size != stored)
+        unknown = tf.logical_and(tf.logical_not(starts), batch_size != streams)
         check = tf.debugging.Assert(
             tf.logical_not(tf.reduce_any(unknown)),
             [
-                "The carried state has rows for a batch of size",
-                stored,
-                "but this batch has size",
+                "The carried state holds this number of streams:",
+                streams,
+                "but this batch has this many rows:",
                 batch_size,
-                "and rows that do not start a stream (start flag 0). When the batch "
+                "and some of them do not start a stream (start flag 0). When the batch "
                 "size changes, every row must start a stream.",
             ],
         )
         states = []
-        # Eager assertions return None; so do those that XLA leaves out.
+        # Eager assertions return None.
         with tf.control_dependencies([] if check is None else [check]):
             for value in self.values:
                 size = value.shape[-1]
@@ -75,11 +74,21 @@ class CarriedState(tf.Module):
                 states.append(rows)
         return states
 
+    def write(self, states: list[tf.Tensor]) -> None:
+        """Stores the states `[B, S]` after a window."""
+        for value, state in zip(self.values, states, strict=True):
+            value.assign(tf.stop_gradient(tf.cast(state, value.dtype)))
+        self.streams.assign(tf.shape(states[0])[0])
+
     def reset(self, batch_size: int | None = None) -> None:
-        """Sets every state to zero, with `batch_size` rows if that is given."""
-        for value in self.values:
-            rows = tf.shape(value)[0] if batch_size is None else batch_size
-            value.assign(tf.zeros([rows, value.shape[-1]], value.dtype))
+        """Sets every state to zero, as if `batch_size` streams had just started.
+
+        Args:
+            batch_size: Number of streams; None keeps their number.
+        """
+        rows = tf.convert_to_tensor(self.streams) if batch_size is None else batch_size
+        self.streams.assign(rows)
+        self._set_rows(tf.maximum(rows, 1))
 
     def _resize_while_traced(self, batch_size: int | None) -> None:
         """Gives the variables their number of rows before a graph runs.
@@ -90,13 +99,20 @@ class CarriedState(tf.Module):
         if batch_size is None or tf.executing_eagerly() or tf.distribute.has_strategy():
             return
         with tf.init_scope():
-            if (
-                tf.executing_eagerly()
-                and self.values[0].read_value().shape[0] != batch_size
-            ):
-                self.reset(batch_size)
+            if tf.executing_eagerly() and tf.shape(self.values[0])[0] != batch_size:
+                self._set_rows(batch_size)
 
-    def write(self, states: list[tf.Tensor]) -> None:
-        """Stores the states `[B, S]` after a window."""
-        for value, state in zip(self.values, states, strict=True):
-            value.assign(tf.stop_gradient(tf.cast(state, value.dtype)))
+    def _set_rows(self, rows: int | tf.Tensor) -> None:
+        for value in self.values:
+            value.assign(tf.zeros([rows, value.shape[-1]], value.dtype))
+
+
+def _variable(initial: tf.Tensor, shape: list[int | None], name: str) -> Any:
+    return tf.Variable(
+        initial,
+        shape=shape,
+        trainable=False,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+        name=name,
+    )

@@ -336,9 +336,7 @@ class RecurrentLanguageModel(ObjectiveModel):
         carried = self._carried["training" if training else "evaluation"]
         return self._by_layer([tf.convert_to_tensor(v) for v in carried.values])
 
-    def starting_states(
-        self, start: tf.Tensor, training: bool = False
-    ) -> LayerStates:
+    def starting_states(self, start: tf.Tensor, training: bool = False) -> LayerStates:
         """Returns the states with which the next window starts; writes no memory.
 
         Args:
@@ -349,11 +347,14 @@ class RecurrentLanguageModel(ObjectiveModel):
         return self._by_layer(carried.read(start))
 
     def reset_states(self, batch_size: int | None = None) -> None:
-        """Sets the carried states to zero, with `batch_size` rows if that is given.
+        """Sets the carried states to zero, as if `batch_size` streams had just started.
 
         Start flags make this unnecessary, with one exception: with `jit_compile=True`,
-        XLA cannot change the batch size of a step that it has compiled before, or whose
-        batch size it learns only at run time; give it here first.
+        XLA cannot change the batch size of a step that was compiled before, or that
+        learns its batch size only at run time; give it here first.
+
+        Args:
+            batch_size: Number of streams; None keeps their number.
         """
         for carried in self._carried.values():
             carried.reset(batch_size)
