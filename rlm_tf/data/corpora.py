@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import os
 import pathlib
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -152,17 +153,33 @@ def _read(path: Path, rule: str) -> bytes:
 
 
 def _encode(
-    name: str, texts: dict[str, bytes], vocabulary: Vocabulary, paths: dict[str, str]
+    name: str,
+    texts: dict[str, bytes],
+    vocabulary: Vocabulary,
+    paths: dict[str, str],
+    expected: Sequence[int] | None = None,
 ) -> Corpus:
     arrays = {}
-    for split, text in texts.items():
+    for number, (split, text) in enumerate(texts.items()):
         try:
-            arrays[split] = vocabulary.encode(text)
+            ids = vocabulary.encode(text)
         except ValueError as error:
             raise ValueError(f"{paths[split]}, {error}") from None
-        if arrays[split].size == 0:
-            raise ValueError(f"{paths[split]}: no tokens for the {split} split.")
-        arrays[split].flags.writeable = False
+        if ids.size == 0:
+            raise ValueError(
+                f"{paths[split]}: nothing is left for the {split} split: the text is "
+                "too short."
+            )
+        if expected is not None and ids.size != expected[number]:
+            short = ids.size < expected[number]
+            raise ValueError(
+                f"{paths[split]}, line {text_files.line_of(text, len(text) - 1)} (the "
+                f"last): expected {expected[number]:,} tokens in all ({name}, {split}),"
+                f" found {ids.size:,}: the file is {'truncated or ' if short else ''}"
+                "not the published one."
+            )
+        ids.flags.writeable = False
+        arrays[split] = ids
     return Corpus(name=name, vocabulary=vocabulary, **arrays)
 
 
@@ -197,16 +214,7 @@ def _load_published(name: str, data_dir: Path | None, download: bool) -> Corpus:
     texts = dict(zip(SPLITS, contents, strict=True))
     vocabulary = Vocabulary.build([texts[s] for s in corpus.vocabulary_of], corpus.rule)
     split_paths = dict(zip(SPLITS, map(str, paths), strict=True))
-    result = _encode(name, texts, vocabulary, split_paths)
-    for split, path, expected in zip(SPLITS, paths, corpus.tokens, strict=True):
-        found = getattr(result, split).size
-        if found != expected:
-            lines = text_files.line_of(texts[split], len(texts[split]))
-            raise ValueError(
-                f"{path}, line {lines} (the last): expected {expected:,} tokens in all "
-                f"({name}, {split}), found {found:,}: the file is "
-                f"{'truncated or ' if found < expected else ''}not the published one."
-            )
+    result = _encode(name, texts, vocabulary, split_paths, corpus.tokens)
     if corpus.vocabulary_size not in (None, len(vocabulary)):
         raise ValueError(
             f"{paths[0]}: expected {corpus.vocabulary_size:,} distinct tokens in "
@@ -246,8 +254,9 @@ def _find(
 
 
 def _download(corpus: PublishedCorpus, folder: pathlib.Path) -> pathlib.Path:
-    return pathlib.Path(
-        keras.utils.get_file(
+    try:
+        folder.mkdir(parents=True, exist_ok=True)  # else get_file picks its own place
+        path = keras.utils.get_file(
             corpus.files[0],
             corpus.url,
             cache_dir=str(folder.parent),
@@ -255,7 +264,11 @@ def _download(corpus: PublishedCorpus, folder: pathlib.Path) -> pathlib.Path:
             file_hash=corpus.sha256,
             hash_algorithm="sha256",
         )
-    )
+    except Exception as error:  # get_file raises bare Exceptions for a failed fetch
+        raise FileNotFoundError(
+            f"{corpus.url} could not be fetched into {folder}: {error}"
+        ) from error
+    return pathlib.Path(path)
 
 
 def _join_symbols(data: bytes, path: pathlib.Path) -> bytes:

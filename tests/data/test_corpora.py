@@ -1,0 +1,366 @@
+"""Corpora: names, files, splits, published counts, and what bad files get."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+import pathlib
+import time
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlm_tf.data import Vocabulary, corpus_names, load_corpus, load_text_corpus
+from rlm_tf.data.published_corpora import PUBLISHED, SPLITS
+from rlm_tf.data.python_docs import SHARES, python_docs
+from rlm_tf.data.tokenisation import RULES
+
+TEXTS = {
+    "train": " a b a <unk>\n \n a c\n",
+    "valid": " a b\n",
+    "test": " c\n a\n",
+}
+COUNTS = (9, 3, 4)
+
+
+def expect(monkeypatch: pytest.MonkeyPatch, name: str, **changes) -> None:
+    """Makes small files the published ones."""
+    changed = dataclasses.replace(PUBLISHED[name], **changes)
+    monkeypatch.setitem(PUBLISHED, name, changed)
+
+
+# === Embedded ===
+
+
+def test_python_docs_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RLM_DATA_DIR", raising=False)
+    corpus = load_corpus()
+    assert corpus.name == "python-docs"
+    sizes = [getattr(corpus, split).size for split in SPLITS]
+    assert 50_000 < sum(sizes) < 200_000
+    for size, share in zip(sizes, SHARES.values(), strict=True):
+        assert abs(size / sum(sizes) - share) < 0.05
+    assert corpus.train.dtype == np.int32 and corpus.vocabulary.rule == "words"
+    unknown = np.mean(corpus.valid == corpus.vocabulary.unk_id)
+    assert 0 < unknown < 0.15
+    assert "statement" in corpus.vocabulary.decode(corpus.train)
+
+
+def test_python_docs_splits_share_no_long_paragraph() -> None:
+    texts = python_docs()
+    seen = {line for line in texts["train"].splitlines() if len(line) >= 60}
+    valid = {line for line in texts["valid"].splitlines() if len(line) >= 60}
+    test = {line for line in texts["test"].splitlines() if len(line) >= 60}
+    assert seen and valid and test
+    assert not (seen & valid or seen & test or valid & test)
+
+
+def test_python_docs_is_the_same_every_time() -> None:
+    assert python_docs() == python_docs()
+    first, second = load_corpus("python-docs"), load_corpus("python-docs")
+    np.testing.assert_array_equal(first.train, second.train)
+    assert first.vocabulary == second.vocabulary
+
+
+# === Published: finding and reading files ===
+
+
+def plain(folder: pathlib.Path, name: str, text: str) -> None:
+    (folder / name).write_text(text)
+
+
+def gz(folder: pathlib.Path, name: str, text: str) -> None:
+    (folder / (name + ".gz")).write_bytes(gzip.compress(text.encode()))
+
+
+def zipped(folder: pathlib.Path, name: str, text: str) -> None:
+    with zipfile.ZipFile(folder / (name + ".zip"), "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(f"some/{name}", text)
+
+
+@pytest.mark.parametrize("write", [plain, gz, zipped])
+@pytest.mark.parametrize("folder", ["ptb", "simple-examples/data", "."])
+def test_files_plain_or_packed_in_folders(
+    tmp_path, monkeypatch, write, folder: str
+) -> None:
+    expect(monkeypatch, "ptb", tokens=COUNTS, vocabulary_size=5)
+    place = tmp_path / folder
+    place.mkdir(parents=True, exist_ok=True)
+    for split, text in TEXTS.items():
+        write(place, f"ptb.{split}.txt", text)
+    corpus = load_corpus("ptb", tmp_path)
+    assert corpus.vocabulary.tokens == ("<eos>", "a", "<unk>", "b", "c")
+    assert corpus.train.tolist() == [1, 3, 1, 2, 0, 0, 1, 4, 0]
+    assert corpus.valid.tolist() == [1, 3, 0]
+    monkeypatch.setenv("RLM_DATA_DIR", str(tmp_path))
+    np.testing.assert_array_equal(load_corpus("ptb").test, corpus.test)
+    with pytest.raises(ValueError, match="read-only"):
+        corpus.train[0] = 0
+
+
+@pytest.mark.parametrize("name", ["wikitext-2", "wikitext-103"])
+def test_archive_as_published(tmp_path, monkeypatch, name: str) -> None:
+    expect(monkeypatch, name, tokens=COUNTS, vocabulary_size=5)
+    with zipfile.ZipFile(tmp_path / f"{name}-v1.zip", "w") as archive:
+        archive.mkdir(name)
+        for split, text in TEXTS.items():
+            archive.writestr(f"{name}/wiki.{split}.tokens", text)
+    assert load_corpus(name, tmp_path).train.size == COUNTS[0]
+
+
+def test_penn_treebank_characters(tmp_path, monkeypatch) -> None:
+    expect(monkeypatch, "ptb-char", tokens=(5, 2, 3), vocabulary_size=4)
+    for split, text in {
+        "train": "a _ b a \n ",
+        "valid": "a \n ",
+        "test": "b _ \n ",
+    }.items():
+        plain(tmp_path, f"ptb.char.{split}.txt", text)
+    corpus = load_corpus("ptb-char", tmp_path)
+    assert corpus.vocabulary.decode(corpus.train) == "a ba\n"
+    plain(tmp_path, "ptb.char.valid.txt", "a \n ab \n")
+    with pytest.raises(ValueError, match=r"valid.txt, line 2: expected single symbols"):
+        load_corpus("ptb-char", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["enwik8", "text8", "tiny-shakespeare"])
+def test_one_file_is_cut(tmp_path, monkeypatch, name: str) -> None:
+    text = "abcdefgh\u00e9" if name == "enwik8" else "abcdefghij"
+    expect(monkeypatch, name, tokens=(7, 2, 1), vocabulary_size=None)
+    (tmp_path / PUBLISHED[name].files[0]).write_text(text)
+    corpus = load_corpus(name, tmp_path)
+    parts = [getattr(corpus, split) for split in SPLITS]
+    assert [part.size for part in parts] == [7, 2, 1]
+    assert corpus.vocabulary.decode(np.concatenate(parts)) == text
+    (tmp_path / PUBLISHED[name].files[0]).write_text(text[:-1])
+    with pytest.raises(ValueError, match=r"expected 10 bytes, found .*truncated"):
+        load_corpus(name, tmp_path)
+
+
+# === Published: what is wrong gets one clear message ===
+
+
+@pytest.fixture
+def small_ptb(tmp_path, monkeypatch) -> pathlib.Path:
+    expect(monkeypatch, "ptb", tokens=COUNTS, vocabulary_size=5)
+    for split, text in TEXTS.items():
+        plain(tmp_path, f"ptb.{split}.txt", text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" a b\n c\0d\n", "line 2: expected text, found a zero byte"),
+        (b" a b\n\n \xe9t\xe9\n", "line 3: expected UTF-8 text, found the byte 0xe9"),
+        (b" a b a\n a", r"line 2 \(the last\): expected 9 tokens.*found 5.*truncated"),
+        (TEXTS["train"].encode() * 2, "expected 9 tokens.*found 18"),
+        (b" a b a b\n \n a b\n", "test.txt, line 1: unknown token 'c'"),
+        (b" a b c d\n \n e c\n", "expected 5 distinct tokens in ptb, found 6"),
+    ],
+)
+def test_wrong_files(small_ptb, content: bytes, message: str) -> None:
+    (small_ptb / "ptb.train.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_corpus("ptb", small_ptb)
+    assert str(small_ptb) in str(caught.value)
+
+
+def test_damaged_archives(small_ptb) -> None:
+    (small_ptb / "ptb.valid.txt").unlink()
+    packed = small_ptb / "ptb.valid.txt.gz"
+    for content in (b"no gzip", gzip.compress(TEXTS["valid"].encode())[:-4]):
+        packed.write_bytes(content)
+        with pytest.raises(ValueError, match=r"valid.txt.gz: cannot be read"):
+            load_corpus("ptb", small_ptb)
+    packed.unlink()
+    (small_ptb / "ptb.valid.txt.zip").write_bytes(b"no zip")
+    with pytest.raises(ValueError, match=r"valid.txt.zip: cannot be read"):
+        load_corpus("ptb", small_ptb)
+    with zipfile.ZipFile(small_ptb / "ptb.valid.txt.zip", "w") as archive:
+        archive.writestr("x", "a")
+        archive.writestr("y", "b")
+    with pytest.raises(ValueError, match=r"one file 'ptb.valid.txt'.*found x, y"):
+        load_corpus("ptb", small_ptb)
+
+
+def test_missing_data_says_where_and_how(tmp_path, monkeypatch) -> None:
+    with pytest.raises(
+        FileNotFoundError, match=r"(?s)ptb.train.txt.*LDC99T42"
+    ) as caught:
+        load_corpus("ptb", tmp_path)
+    assert str(tmp_path / "ptb") in str(caught.value)
+    plain(tmp_path, "ptb.train.txt", "a\n")
+    with pytest.raises(FileNotFoundError, match=r"no ptb.valid.txt, ptb.test.txt "):
+        load_corpus("ptb", tmp_path)
+    monkeypatch.delenv("RLM_DATA_DIR", raising=False)
+    with pytest.raises(FileNotFoundError, match=r"RLM_DATA_DIR.*enwik8.zip"):
+        load_corpus("enwik8")
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(
+        ValueError, match=r"'bnc'.*python-docs, ptb, .*tiny-shakespeare"
+    ):
+        load_corpus("bnc")
+    assert len(corpus_names()) == 8
+
+
+def test_download_only_when_asked_and_checked(tmp_path, monkeypatch) -> None:
+    source = tmp_path / "source.txt"
+    source.write_text("abcdefghij")
+    expect(
+        monkeypatch,
+        "tiny-shakespeare",
+        tokens=(8, 1, 1),
+        vocabulary_size=None,
+        url=source.as_uri(),
+        sha256=hashlib.sha256(b"abcdefghij").hexdigest(),
+    )
+    place = tmp_path / "data"
+    with pytest.raises(FileNotFoundError, match="download=True"):
+        load_corpus("tiny-shakespeare", place)
+    corpus = load_corpus("tiny-shakespeare", place, download=True)
+    assert corpus.train.size == 8
+    source.unlink()
+    assert load_corpus("tiny-shakespeare", place).test.size == 1
+    with pytest.raises(FileNotFoundError, match="could not be fetched"):
+        load_corpus("tiny-shakespeare", tmp_path / "other", download=True)
+    source.write_text("abcdefghiX")
+    with pytest.raises(FileNotFoundError, match=r"could not be fetched.*corrupted"):
+        load_corpus("tiny-shakespeare", tmp_path / "third", download=True)
+
+
+# === A user's text ===
+
+
+def test_one_file_is_cut_at_line_ends(tmp_path) -> None:
+    lines = [f"line number {i} of many , it is\n" for i in range(100)]
+    path = tmp_path / "text.txt"
+    path.write_text("".join(lines)[:-1])  # a last line without its end counts too
+    for corpus in (load_corpus(str(path)), load_text_corpus(path)):
+        eos = corpus.vocabulary.eos_id
+        ends = [int(np.sum(getattr(corpus, split) == eos)) for split in SPLITS]
+        assert sum(ends) == 100
+        np.testing.assert_allclose(ends, [90, 5, 5], atol=1)
+        assert corpus.vocabulary.unk_id is not None
+
+
+def test_three_files_under_every_rule(tmp_path) -> None:
+    for split, text in TEXTS.items():
+        plain(tmp_path, split, text)
+    paths = [tmp_path / split for split in SPLITS]
+    for rule in RULES:
+        corpus = load_text_corpus(*paths, rule=rule, min_count=None)
+        assert corpus.vocabulary.rule == rule and corpus.name == str(paths[0])
+        assert np.sum(corpus.train == corpus.vocabulary.eos_id) == 3
+    limited = load_text_corpus(*paths, rule="whitespace", min_count=1, max_size=4)
+    assert len(limited.vocabulary) == 4
+    with pytest.raises(ValueError, match="both `valid` and `test`"):
+        load_text_corpus(paths[0], paths[1])
+    with pytest.raises(FileNotFoundError):
+        load_text_corpus(tmp_path / "none")
+
+
+def test_byte_order_mark_and_long_single_line(tmp_path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b"\xef\xbb\xbf" + b"ab " * 100)
+    corpus = load_text_corpus(path, rule="characters")
+    assert [getattr(corpus, s).size for s in SPLITS] == [270, 15, 15]
+    assert corpus.vocabulary.decode(corpus.train[:3]) == "ab "
+
+
+def packed(data: bytes, kind: str, name: str, path: pathlib.Path) -> None:
+    if kind == ".gz":
+        data = gzip.compress(data, mtime=0)
+    elif kind == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(name, data)
+        data = path.read_bytes()
+    path.write_bytes(data)
+
+
+@given(
+    data=st.one_of(st.binary(max_size=80), st.text(max_size=40).map(str.encode)),
+    rule=st.sampled_from(RULES),
+    kind=st.sampled_from(["", ".gz", ".zip"]),
+    damage=st.none() | st.tuples(st.integers(0, 200), st.integers(0, 255)),
+    raw=st.booleans(),
+)
+@settings(deadline=2000, max_examples=400)
+def test_arbitrary_bytes(tmp_path_factory, data, rule, kind, damage, raw) -> None:
+    """Any file gives a corpus or a ValueError with its name."""
+    path = tmp_path_factory.mktemp("arbitrary") / f"t.txt{kind}"
+    if raw:
+        path.write_bytes(data)
+    else:
+        packed(data, kind, "t.txt", path)
+    if damage is not None and not raw:
+        content = bytearray(path.read_bytes())
+        if content:
+            content[damage[0] % len(content)] = damage[1]
+        path.write_bytes(content)
+    try:
+        corpus = load_text_corpus(path, rule=rule)
+    except ValueError as error:
+        assert str(path) in str(error)
+        return
+    if kind == "" and rule == "bytes":
+        whole = np.concatenate([corpus.train, corpus.valid, corpus.test])
+        assert (
+            bytes(map(ord, map(corpus.vocabulary.surface, whole))) == path.read_bytes()
+        )
+
+
+@given(data=st.binary(max_size=60), kind=st.sampled_from(["", ".gz", ".zip"]))
+@settings(deadline=2000, max_examples=100)
+def test_arbitrary_bytes_as_published_files(tmp_path_factory, data, kind: str) -> None:
+    folder = tmp_path_factory.mktemp("arbitrary")
+    for name in ("ptb", "ptb-char", "text8", "enwik8"):
+        for file in PUBLISHED[name].files:
+            (folder / (file + kind)).write_bytes(data)
+        with pytest.raises(ValueError) as caught:
+            load_corpus(name, folder)
+        assert str(folder) in str(caught.value)
+
+
+# === Real files ===
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "vocabulary_size"),
+    [
+        ("ptb", (929_589, 73_760, 82_430), 10_000),
+        ("ptb-char", (5_017_482, 393_042, 442_423), 50),
+        ("wikitext-2", (2_088_628, 217_646, 245_569), 33_278),
+        ("tiny-shakespeare", (1_003_854, 55_770, 55_770), 65),
+    ],
+)
+def test_published_corpora(data_dir, name: str, sizes, vocabulary_size: int) -> None:
+    began = time.perf_counter()
+    corpus = load_corpus(name, data_dir)
+    assert time.perf_counter() - began < 20
+    assert tuple(getattr(corpus, split).size for split in SPLITS) == sizes
+    assert len(corpus.vocabulary) == vocabulary_size
+    counts = np.zeros(vocabulary_size, np.int64)
+    of = PUBLISHED[name].vocabulary_of
+    for split in of:
+        counts += np.bincount(getattr(corpus, split), minlength=vocabulary_size)
+    tokens = corpus.vocabulary.tokens
+    ranked = sorted(range(len(tokens)), key=lambda i: (-counts[i], tokens[i]))
+    assert ranked == list(range(len(tokens)))
+
+
+def test_penn_treebank_reads_back(data_dir) -> None:
+    corpus = load_corpus("ptb", data_dir)
+    text = (data_dir / "ptb" / "ptb.valid.txt").read_text()
+    lines = [line.strip() for line in text.splitlines()]
+    assert corpus.vocabulary.decode(corpus.valid).splitlines() == lines
+    graph = corpus.vocabulary.encode_tensor([text]).values
+    np.testing.assert_array_equal(graph, corpus.valid)
+    assert isinstance(corpus.vocabulary, Vocabulary)
