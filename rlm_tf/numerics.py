@@ -25,12 +25,21 @@ def log_mean_exp(
         `values` without `axis`, same dtype.
     """
     values = tf.convert_to_tensor(values)
+    minus_infinity = tf.constant(-math.inf, values.dtype)
     if log_weights is None:
         count = tf.cast(tf.shape(values)[axis], values.dtype)
-        return tf.reduce_logsumexp(values, axis=axis) - tf.math.log(count)
-    log_weights = tf.cast(log_weights, values.dtype)
-    log_weights -= tf.reduce_logsumexp(log_weights, axis=axis, keepdims=True)
-    return tf.reduce_logsumexp(values + log_weights, axis=axis)
+        values -= tf.math.log(count)
+    else:
+        log_weights = tf.cast(log_weights, values.dtype)
+        log_weights -= tf.reduce_logsumexp(log_weights, axis=axis, keepdims=True)
+        values += log_weights
+    # The derivative of log at a sum of zero would be infinite.
+    nothing = tf.reduce_max(values, axis=axis, keepdims=True) == -math.inf
+    values = tf.where(nothing, tf.zeros_like(values), values)
+    result = tf.reduce_logsumexp(values, axis=axis)
+    return tf.where(
+        tf.squeeze(nothing, axis), tf.fill(tf.shape(result), minus_infinity), result
+    )
 
 
 def replace_gradient(value: tf.Tensor, surrogate: tf.Tensor) -> tf.Tensor:

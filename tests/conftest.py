@@ -9,6 +9,20 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import pytest
+import tensorflow as tf
+
+# Two logical devices on every machine, so that MirroredStrategy has two replicas. This
+# must precede the first operation.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2,
+)
+
+
+@pytest.fixture
+def two_replicas() -> tf.distribute.Strategy:
+    """A MirroredStrategy over two logical CPUs."""
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
 @pytest.fixture(scope="session")

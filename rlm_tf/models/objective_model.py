@@ -93,7 +93,7 @@ class ObjectiveModel(keras.Model):
             joint = [
                 scale * tf.cast(term.coefficient, value.dtype) * value
                 for term, value in zip(terms, values, strict=True)
-                if not _is_separate(term)
+                if not term.is_separate
             ]
             total = None if extra is None else scale * extra
             for value in joint:
@@ -104,7 +104,7 @@ class ObjectiveModel(keras.Model):
             gradients = self._deduplicated(tape.gradient(total, variables))
         reduced = False
         for term, reduction, value in zip(terms, reductions, separate, strict=True):
-            if not _is_separate(term):
+            if not term.is_separate:
                 continue
             if term.gradient_fn is None:
                 own = tape.gradient(value, variables)
@@ -121,6 +121,11 @@ class ObjectiveModel(keras.Model):
                 )
             elif reduced:
                 own = gradient_lists.sum_over_replicas(own)
+            if term.variable_factor is not None:
+                own = [
+                    gradient_lists.scale([g], term.variable_factor(v))[0]
+                    for g, v in zip(own, variables, strict=True)
+                ]
             own = gradient_lists.scale(own, term.coefficient)
             gradients = gradient_lists.add(gradients, own)
         del tape
@@ -146,8 +151,9 @@ class ObjectiveModel(keras.Model):
         own = [self.total_metric]
         for metrics in self.term_metrics.values():
             own.extend(metrics)
-        seen = {id(metric) for metric in own}
-        return own + [m for m in super().metrics if id(m) not in seen]
+        # Keras counts these too, and a tracker called `loss` of its own.
+        known = {metric.name for metric in own}
+        return own + [m for m in super().metrics if m.name not in known]
 
     # === Parts ===
 
@@ -209,10 +215,6 @@ class _Reduction:
 
     def scale(self) -> tf.Tensor:
         return tf.math.divide_no_nan(self.weights, self.total)
-
-
-def _is_separate(term: Term) -> bool:
-    return term.clip_norm is not None or term.gradient_fn is not None
 
 
 def _clip(gradients: list[Gradient], clip_norm: tf.Tensor) -> list[Gradient]:

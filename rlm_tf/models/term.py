@@ -28,6 +28,8 @@ class Term(NamedTuple):
         gradient_fn: Computes the term's gradient where the tape cannot (sequential
             backward passes). It gets the variables and what each entry of `loss` is
             multiplied by, and returns one gradient a variable. None: use the tape.
+        variable_factor: What this term's gradient to a variable is multiplied by after
+            clipping; None: nothing.
     """
 
     name: str
@@ -36,6 +38,13 @@ class Term(NamedTuple):
     coefficient: float | tf.Tensor = 1.0
     clip_norm: float | None = None
     gradient_fn: GradientFunction | None = None
+    variable_factor: Callable[[Any], float] | None = None
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether the term is differentiated on its own."""
+        own = (self.clip_norm, self.gradient_fn, self.variable_factor)
+        return any(option is not None for option in own)
 
 
 def coefficient_at(coefficient: Coefficient, step: tf.Tensor) -> float | tf.Tensor:

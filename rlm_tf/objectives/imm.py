@@ -48,21 +48,20 @@ def induced_log_probs(
     Raises:
         ValueError: If shapes do not fit.
     """
-    sample_log_probs = tf.convert_to_tensor(sample_log_probs)
-    check_floating("induced_log_probs", sample_log_probs=sample_log_probs)
+    samples = tf.convert_to_tensor(sample_log_probs)
+    check_floating("induced_log_probs", sample_log_probs=samples)
     if log_weights is None:
-        return log_mean_exp(sample_log_probs, axis=0)
-    log_weights = tf.cast(log_weights, sample_log_probs.dtype)
-    first = sample_log_probs[..., 0]
+        return log_mean_exp(samples, axis=0)
+    log_weights = tf.cast(log_weights, samples.dtype)
+    first = samples[..., 0]
     if log_weights.shape.rank == 1:
-        while first.shape.rank > 1:
-            first = first[..., 0]
+        first = tf.reshape(first, [samples.shape[0], -1])[:, 0]
         check_shapes(
             "induced_log_probs",
             sample_log_probs=(first, "K"),
             log_weights=(log_weights, "K"),
         )
-        ones = [1] * (sample_log_probs.shape.rank - 1)
+        ones = [1] * (samples.shape.rank - 1)
         log_weights = tf.reshape(log_weights, [-1, *ones])
     else:
         check_shapes(
@@ -71,7 +70,7 @@ def induced_log_probs(
             log_weights=(log_weights, "..."),
         )
         log_weights = log_weights[..., tf.newaxis]
-    return log_mean_exp(sample_log_probs, axis=0, log_weights=log_weights)
+    return log_mean_exp(samples, axis=0, log_weights=log_weights)
 
 
 def induced_cross_entropy(

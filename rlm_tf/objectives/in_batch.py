@@ -148,9 +148,9 @@ class Pool:
         )
 
     def cotangent(self, loss_gradient: tf.Tensor) -> tf.Tensor:
-        """Returns the gradient of `sum_g loss_gradient_g loss_g` to the logits `[M, V]`.
+        """Returns the gradient of `sum_g loss_gradient_g loss_g` to the logits.
 
-        The result is multiplied by `scales`, as `values` are.
+        The result `[M, V]` is multiplied by `scales`, as `values` are.
         """
         no_shift = tf.zeros_like(self.scales)
         return self.shifted_cotangent(loss_gradient, no_shift)
@@ -158,7 +158,7 @@ class Pool:
     def shifted_cotangent(
         self, loss_gradient: tf.Tensor, shift: tf.Tensor
     ) -> tf.Tensor:
-        """Returns `cotangent + shift_i values_i`; `shift` `[M]` costs no further pass."""
+        """Returns `cotangent + shift_i values_i`; `shift` `[M]` costs no pass."""
         # A gathered loss hands back slices.
         scaled = self.target_probs * tf.convert_to_tensor(loss_gradient)[:, tf.newaxis]
         return tf.cond(

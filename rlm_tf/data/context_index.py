@@ -1,0 +1,112 @@
+"""Where each short context occurs in a stream, in compressed sparse rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+
+class ContextIndex:
+    """Finds the occurrences of short contexts, the multiset `extend(sh)` of Eq. (13).
+
+    An occurrence is the position of a short context's newest word. Those with less than
+    `min_position` tokens before them are left out, so that a window of
+    `min_position + 1` tokens ends in each.
+
+    Args:
+        tokens: int `[T]`, the training stream.
+        context_length: Words of a short context, at least 1.
+        vocabulary_size: V; ids must be below it.
+        min_position: First position that counts.
+
+    Raises:
+        ValueError: If `tokens` is not a vector of ids in [0, V), if `context_length` is
+            not positive, or if no position is left.
+    """
+
+    def __init__(
+        self,
+        tokens: np.ndarray,
+        context_length: int,
+        vocabulary_size: int,
+        min_position: int = 0,
+    ):
+        tokens = np.asarray(tokens)
+        if context_length < 1:
+            raise ValueError(
+                "ContextIndex: `context_length` must be at least 1, found "
+                f"{context_length}."
+            )
+        if tokens.ndim != 1 or not np.issubdtype(tokens.dtype, np.integer):
+            raise ValueError(
+                "ContextIndex: `tokens` must be a vector of integer ids, found shape "
+                f"{list(tokens.shape)} of {tokens.dtype}."
+            )
+        first = max(min_position, context_length - 1)
+        if len(tokens) <= first:
+            raise ValueError(
+                f"ContextIndex: `tokens` has {len(tokens)} ids; windows of {first + 1} "
+                "need at least as many."
+            )
+        if tokens.min() < 0 or tokens.max() >= vocabulary_size:
+            raise ValueError(
+                f"ContextIndex: `tokens` must be ids in [0, {vocabulary_size}), found "
+                f"{tokens.min()}..{tokens.max()}."
+            )
+        self.context_length = context_length
+        self.vocabulary_size = vocabulary_size
+        # Numbers of ever longer contexts: keys stay below T * V, whatever V and length.
+        numbers = np.zeros(len(tokens) - first, np.int64)
+        keys = []
+        for lag in range(context_length - 1, -1, -1):
+            word = tokens[first - lag : len(tokens) - lag].astype(np.int64)
+            level_keys, numbers = np.unique(
+                numbers * vocabulary_size + word, return_inverse=True
+            )
+            keys.append(level_keys)
+        self.positions = (np.argsort(numbers, kind="stable") + first).astype(np.int32)
+        counts = np.bincount(numbers, minlength=len(keys[-1]))
+        self.row_splits = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        self._keys = [tf.constant(level) for level in keys]
+        self._positions = tf.constant(self.positions)
+        self._row_splits = tf.constant(self.row_splits)
+
+    def look_up(self, contexts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns where the occurrences of each context start and how many there are.
+
+        Args:
+            contexts: int `[N, context_length]`, oldest word first.
+
+        Returns:
+            `(offset, count)`, int32 `[N]`: the occurrences are
+            `positions[offset : offset + count]`; count 0 if there are none.
+        """
+        contexts = tf.cast(contexts, tf.int64)
+        numbers = tf.zeros_like(contexts[:, 0])
+        known = tf.ones_like(numbers, tf.bool)
+        for level, keys in enumerate(self._keys):
+            wanted = numbers * self.vocabulary_size + contexts[:, level]
+            place = tf.searchsorted(keys, wanted, out_type=tf.int64)
+            numbers = tf.minimum(place, tf.size(keys, out_type=tf.int64) - 1)
+            known &= tf.equal(tf.gather(keys, numbers), wanted)
+        offset = tf.gather(self._row_splits, numbers)
+        count = tf.gather(self._row_splits, numbers + 1) - offset
+        return offset, tf.where(known, count, tf.zeros_like(count))
+
+    def draw(
+        self, contexts: tf.Tensor, randoms: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns occurrences drawn uniformly, with replacement, from the multisets.
+
+        Args:
+            contexts: int `[N, context_length]`.
+            randoms: int64 `[N, k]`, uniform and non-negative.
+
+        Returns:
+            Positions int32 `[N, k]`, and int32 `[N]`, how many there were to draw from;
+            where that is 0 the positions mean nothing.
+        """
+        offset, count = self.look_up(contexts)
+        limit = tf.cast(tf.maximum(count, 1), tf.int64)[:, tf.newaxis]
+        draws = tf.cast(tf.math.floormod(randoms, limit), tf.int32)
+        return tf.gather(self._positions, offset[:, tf.newaxis] + draws), count

@@ -1,0 +1,207 @@
+"""Induced models from the predictions that a batch holds anyway."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import tensorflow as tf
+
+from rlm_tf.models.language_model_view import LanguageModelView, tokens_of
+from rlm_tf.models.prediction_bank import PredictionBank
+from rlm_tf.models.short_contexts import (
+    BatchGroups,
+    context_keys,
+    group_by_context,
+    keep_groups,
+    short_contexts,
+    whole_context,
+)
+from rlm_tf.models.term import Term
+from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
+
+if TYPE_CHECKING:
+    from rlm_tf.models.induced_model_matching import InducedModelMatching
+
+
+class InBatchContexts(tf.Module):
+    """The positions of a batch that share a short context are its extended contexts.
+
+    Their predictions were computed by the main forward pass, so the induced model of
+    every short context in the batch, Eq. (9) restricted to the batch, costs a product
+    with a one-hot matrix, where the published sampler runs the model k times more.
+
+    The number n of predictions behind an induced model is what the batch gives. n = 1
+    is the noising loss of Eq. (16), which pulls the full model towards the restricted
+    one; the mean of few predictions is biased the same way, by a half over n times the
+    relative variance of the predictions to second order. Hence `min_count`, below which
+    a position has weight 0, and a bank of recent predictions that raises n.
+
+    Args:
+        min_count: Least number of predictions (batch and bank) behind an induced model.
+        pass_mode: `"training"` averages the main pass's own predictions (dropout on);
+            `"evaluation"` runs the window again without dropout from the same states.
+        separate_clipping: Whether the gradients of the main loss and of IMM are clipped
+            each on its own, at the price of a backward pass, or together.
+        bank_size: Positions in the bank; 0: no bank. Needs a model with features.
+        bank_target: The bank fills a group up to this number of predictions; None means
+            `min_count`.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        min_count: int = 5,
+        pass_mode: Literal["training", "evaluation"] = "training",
+        separate_clipping: bool = False,
+        bank_size: int = 0,
+        bank_target: int | None = None,
+    ):
+        super().__init__(name="in_batch_contexts")
+        if min_count < 1:
+            raise ValueError(
+                f"InBatchContexts: `min_count` must be at least 1, found {min_count}."
+            )
+        if pass_mode not in ("training", "evaluation"):
+            raise ValueError(
+                "InBatchContexts: `pass_mode` must be 'training' or 'evaluation', "
+                f"found {pass_mode!r}."
+            )
+        if bank_size < 0 or (bank_target is not None and bank_target < 1):
+            raise ValueError(
+                "InBatchContexts: `bank_size` must not be negative and `bank_target` "
+                f"must be positive, found {bank_size} and {bank_target}."
+            )
+        self.min_count = min_count
+        self.pass_mode = pass_mode
+        self.separate_clipping = separate_clipping
+        self.bank_size = bank_size
+        self.bank_target = bank_target
+        self.banks: list[PredictionBank] = []
+
+    def prepare(self, owner: InducedModelMatching) -> None:
+        """Creates the banks, one for each restricted model; called by the wrapper.
+
+        Raises:
+            ValueError: If a bank is asked of a model without features, or if the
+                wrapper asks for what only sampled contexts do.
+        """
+        if owner.gradient != "direct" or owner.every != 1 or owner.variant != "paper":
+            raise ValueError(
+                "InducedModelMatching: `gradient`, `every` and `variant` other than "
+                "their defaults belong to SampledContexts; with InBatchContexts one "
+                "pass serves all, at every step."
+            )
+        if not self.bank_size:
+            self.banks = []
+            return
+        if not owner.view.has_features:
+            raise ValueError(
+                "InBatchContexts: `bank_size` needs a language model that maps "
+                "features to logits (like RecurrentLanguageModel), found "
+                f"{type(owner.model).__name__}."
+            )
+        self.banks = [
+            PredictionBank(
+                self.bank_size, owner.model.feature_width, owner.model.compute_dtype
+            )
+            for _ in owner.restricted_models
+        ]
+
+    def terms(
+        self, owner: InducedModelMatching, x: Any, y: Any, sample_weight: Any
+    ) -> list[Term]:
+        """Returns the main term and one term for each restricted model."""
+        view, tokens = owner.view, tokens_of(x)
+        evaluation = None
+        if self.pass_mode == "evaluation":
+            evaluation = view.evaluation_outputs(x, view.starting_states(x))
+        outputs = view.outputs(x, training=True)
+        clip = owner.clip_norm if self.separate_clipping else None
+        nll = None
+        induced_terms = []
+        for index, restricted in enumerate(owner.restricted_models):
+            bank = self.banks[index] if self.banks else None
+            source = outputs if evaluation is None else evaluation
+            batch, groups, keys = self._groups(
+                owner, tokens, sample_weight, restricted, bank, view
+            )
+            if index == 0 and evaluation is None and clip is None:
+                nll, induced = view.joint(outputs, y, groups)
+            else:
+                own = groups._replace(rows=tf.range(tf.size(groups.rows)))
+                logits = view.logits(source, groups.rows)
+                induced = grouped_induced_cross_entropy(logits, own).loss
+            if bank is not None:
+                flat = tf.reshape(source, [-1, source.shape[-1]])
+                bank.write(tf.gather(flat, keys.rows), keys.values)
+            induced_terms.append(
+                owner.induced_term(
+                    index,
+                    induced,
+                    tf.cast(batch.counts, tf.float32),
+                    clip_norm=clip,
+                )
+            )
+        if nll is None:
+            nll = view.nll(outputs, y)
+        return [Term("nll", nll, sample_weight, clip_norm=clip), *induced_terms]
+
+    def _groups(
+        self,
+        owner: InducedModelMatching,
+        tokens: tf.Tensor,
+        sample_weight: tf.Tensor | None,
+        restricted: Any,
+        bank: PredictionBank | None,
+        view: LanguageModelView,
+    ) -> tuple[BatchGroups, Groups, _Keys]:
+        length = restricted.context_length
+        contexts = short_contexts(tokens, length)
+        counts_at = whole_context(tokens, length)
+        if sample_weight is not None:
+            counts_at &= sample_weight > 0
+        keys = context_keys(contexts, restricted.vocabulary_size)
+        flat_keys = tf.reshape(keys, [-1])
+        rows, group_of, unique_keys = group_by_context(
+            flat_keys, tf.reshape(counts_at, [-1])
+        )
+        num_groups = tf.size(unique_keys)
+        counts = tf.math.unsorted_segment_sum(
+            tf.ones_like(group_of), group_of, num_groups
+        )
+        draw = None
+        if bank is not None:
+            target = self.bank_target or self.min_count
+            draw = bank.draw(unique_keys, tf.maximum(target - counts, 0))
+            counts += draw.counts
+        owner.record_counts(counts=tf.gather(counts, group_of), least=self.min_count)
+        keep = counts >= self.min_count
+        flat_contexts = tf.reshape(contexts, [-1, length])
+        batch = keep_groups(rows, group_of, flat_contexts, keep)
+        wanted = batch.contexts[:, 0] if length == 1 else batch.contexts
+        groups = Groups(batch.rows, batch.groups, restricted.probs(wanted))
+        if draw is not None:
+            in_kept = tf.gather(keep, draw.groups)
+            numbers = tf.cumsum(tf.cast(keep, tf.int32)) - 1
+            bank_groups = tf.gather(numbers, tf.boolean_mask(draw.groups, in_kept))
+            features = tf.boolean_mask(draw.features, in_kept)
+            probs = tf.nn.softmax(
+                view.logits(features, tf.range(tf.shape(features)[0]))
+            )
+            one_hot = tf.one_hot(bank_groups, tf.size(batch.counts), axis=0)
+            groups = groups._replace(
+                bank_sums=tf.cast(one_hot, probs.dtype) @ probs,
+                bank_counts=tf.boolean_mask(draw.counts, keep),
+            )
+        return batch, groups, _Keys(rows, tf.gather(flat_keys, rows))
+
+
+class _Keys:
+    """Positions that go into the bank and their keys."""
+
+    def __init__(self, rows: tf.Tensor, values: tf.Tensor):
+        self.rows = rows
+        self.values = values

@@ -1,0 +1,362 @@
+"""Induced model matching around any Keras language model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.metrics.perplexity import Perplexity
+from rlm_tf.models.in_batch_contexts import InBatchContexts
+from rlm_tf.models.language_model_view import view_of
+from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.sampled_contexts import SampledContexts
+from rlm_tf.models.short_contexts import short_contexts
+from rlm_tf.models.term import (
+    Coefficient,
+    GradientFunction,
+    Term,
+    coefficient_at,
+)
+from rlm_tf.restricted.restricted_model import RestrictedModel
+
+Contexts = InBatchContexts | SampledContexts
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class InducedModelMatching(ObjectiveModel):
+    """Trains a language model on `cross-entropy + lambda * IMM`, Eq. (11).
+
+    The wrapped model is any Keras model that maps tokens `[B, T]` to logits
+    `[B, T, V]`. With a `RecurrentLanguageModel`, `(tokens, start)` carries the state.
+    Only `fit()` knows of IMM; calling, evaluating and exporting give the wrapped model.
+
+    A position counts if its short context lies whole in its window and if the contexts
+    find extended contexts for it; the others have weight 0 in the IMM term.
+
+    The `.keras` file holds the language model and the restricted models, never the
+    training text: assign `contexts` again after loading, before `fit()`.
+
+    Args:
+        model: The language model, the full model `Q`.
+        restricted_model: A restricted model `P_hat`, or a list of pairs (restricted
+            model, coefficient).
+        contexts: Where extended contexts come from, `InBatchContexts` or
+            `SampledContexts`.
+        coefficient: `lambda`, a number or a schedule of the optimiser's step; unused
+            when `restricted_model` is a list.
+        every: With sampled contexts, the k-sample term is computed at every so many
+            steps; at the others it has one sample (appendix D.2).
+        gradient: `"direct"`, or `"crosstalk"`: with sampled contexts, one sample at a
+            time in constant memory.
+        variant: `"paper"`, or `"authors"`: with sampled contexts, what the published
+            code does and the text does not say. The gradient of IMM is not clipped;
+            steps without k samples match soft targets in the main pass (dropout on);
+            the embedding gets twice the main gradient and none of the k-sample
+            gradient.
+        clip_norm: With in-batch contexts the gradient of the total is clipped to this
+            norm; with separate clipping (always with sampled contexts) each term's
+            gradient is, before its coefficient multiplies it.
+        loss_scale: See `ObjectiveModel`.
+        **kwargs: Of `keras.Model`.
+
+    Raises:
+        ValueError: If an option is unknown or does not fit the contexts, or if the
+            vocabularies of the models differ.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        restricted_model: RestrictedModel | list[tuple[RestrictedModel, Coefficient]],
+        contexts: Contexts | None = None,
+        coefficient: Coefficient = 0.2,
+        every: int = 1,
+        gradient: Literal["direct", "crosstalk"] = "direct",
+        *,
+        variant: Literal["paper", "authors"] = "paper",
+        clip_norm: float | None = None,
+        loss_scale: float = 1.0,
+        **kwargs: Any,
+    ):
+        pairs = restricted_model
+        if not isinstance(pairs, list | tuple):
+            pairs = [(pairs, coefficient)]
+        names = _induced_names(len(pairs))
+        soft = [f"{name}_soft" for name in names] if variant == "authors" else []
+        super().__init__(
+            term_names=("nll", *names, *soft),
+            clip_norm=clip_norm,
+            loss_scale=loss_scale,
+            **kwargs,
+        )
+        _check_options(every, gradient, variant)
+        self.model = model
+        self.restricted_models = [restricted for restricted, _ in pairs]
+        self.coefficients = [coefficient for _, coefficient in pairs]
+        for restricted in self.restricted_models:
+            restricted.trainable = False
+        self.vocabulary_size = _shared_vocabulary_size(model, self.restricted_models)
+        self.every = every
+        self.gradient = gradient
+        self.variant = variant
+        self.induced_names = names
+        self.view = view_of(model)
+        self.active = self.add_weight(
+            name="active", shape=(), initializer="ones", trainable=False
+        )
+        self.coverage_metric = keras.metrics.Mean(name="imm_coverage")
+        self.count_metric = keras.metrics.Mean(name="imm_count")
+        self._contexts: Contexts | None = None
+        if contexts is not None:
+            self.contexts = contexts
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the wrapped models have their weights."""
+
+    @property
+    def contexts(self) -> Contexts | None:
+        """Where extended contexts come from; None after loading."""
+        return self._contexts
+
+    @contexts.setter
+    def contexts(self, contexts: Contexts) -> None:
+        if not isinstance(contexts, InBatchContexts | SampledContexts):
+            raise ValueError(
+                "InducedModelMatching: `contexts` must be InBatchContexts or "
+                f"SampledContexts, found {type(contexts).__name__}."
+            )
+        contexts.prepare(self)
+        if self.variant == "authors":
+            self._soft_back_off = [
+                self._back_off_probs(r) for r in self.restricted_models
+            ]
+        self._contexts = contexts
+
+    @staticmethod
+    def _back_off_probs(restricted: RestrictedModel) -> tf.Tensor:
+        if restricted.context_length != 1 or not hasattr(
+            restricted, "continuation_probs"
+        ):
+            raise ValueError(
+                "InducedModelMatching: variant 'authors' needs Kneser-Ney bigrams, "
+                f"found {type(restricted).__name__} with context length "
+                f"{restricted.context_length}."
+            )
+        return tf.constant(restricted.continuation_probs, tf.float32)
+
+    # === Computation ===
+
+    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
+        """Returns the language model's logits `[B, T, V]`."""
+        return self.view.whole_logits(inputs, training=training)
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> list[Term]:
+        if not training:
+            outputs = self.view.outputs(x, training=False)
+            return [Term("nll", self.view.nll(outputs, y), sample_weight)]
+        if self.contexts is None:
+            raise ValueError(
+                "InducedModelMatching: no contexts. A loaded model has none, because "
+                "files never hold the training text: set `model.contexts = "
+                "InBatchContexts(...)` or `SampledContexts(tokens, ...)` before fit()."
+            )
+        return self.contexts.terms(self, x, y, sample_weight)
+
+    def induced_term(
+        self,
+        index: int,
+        loss: tf.Tensor,
+        weights: tf.Tensor,
+        *,
+        clip_norm: float | None,
+        gradient_fn: GradientFunction | None = None,
+    ) -> Term:
+        """Returns the IMM term of one restricted model; contexts call it."""
+        return Term(
+            self.induced_names[index],
+            loss,
+            weights,
+            coefficient=self._coefficient(index),
+            clip_norm=clip_norm,
+            gradient_fn=gradient_fn,
+        )
+
+    def soft_target_term(
+        self,
+        index: int,
+        outputs: tf.Tensor,
+        x: Any,
+        nll: tf.Tensor,
+        sample_weight: tf.Tensor | None,
+        acts: tf.Tensor,
+    ) -> Term:
+        """Returns what the authors' code does between steps with k samples.
+
+        The target is `(1 - gamma) onehot(y) + gamma p_cont` with the missing mass and
+        the continuation distribution of the Kneser-Ney bigram; the model is the main
+        pass itself.
+
+        Args:
+            index: Number of the restricted model.
+            outputs: Outputs of the main pass.
+            x: The batch's inputs.
+            nll: `[B, T]`, of the main pass.
+            sample_weight: `[B, T]` or None.
+            acts: bool scalar; False gives the term weight 0.
+        """
+        restricted = self.restricted_models[index]
+        tokens = x[0] if isinstance(x, tuple | list) else x
+        contexts = tf.reshape(short_contexts(tokens, 1), [-1])
+        missing = tf.cast(restricted.missing_mass(contexts), tf.float32)
+        logits = self.view.logits(outputs, tf.range(tf.size(contexts)))
+        back_off = -tf.linalg.matvec(
+            tf.nn.log_softmax(logits), self._soft_back_off[index]
+        )
+        loss = (1 - missing) * tf.reshape(nll, [-1]) + missing * back_off
+        weights = tf.ones_like(loss)
+        if sample_weight is not None:
+            weights = tf.reshape(sample_weight, [-1])
+        return Term(
+            f"{self.induced_names[index]}_soft",
+            loss,
+            weights * tf.cast(acts, tf.float32),
+            coefficient=self._coefficient(index),
+        )
+
+    def _coefficient(self, index: int) -> tf.Tensor:
+        value = coefficient_at(self.coefficients[index], self.optimizer.iterations)
+        return tf.cast(value, tf.float32) * tf.cast(self.active, tf.float32)
+
+    def is_active(self) -> tf.Tensor:
+        """Returns bool scalar: False until a start rule lets IMM begin."""
+        return tf.convert_to_tensor(self.active) > 0
+
+    def main_factor(self, variable: Any) -> float:
+        """Returns what variant "authors" multiplies the main gradient by."""
+        return 2.0 if self._is_embedding(variable) else 1.0
+
+    def sampled_factor(self, variable: Any) -> float:
+        """Returns what variant "authors" multiplies the k-sample gradient by."""
+        return 0.0 if self._is_embedding(variable) else 1.0
+
+    def _is_embedding(self, variable: Any) -> bool:
+        embedding = getattr(self.model, "embedding", None)
+        weights = [] if embedding is None else embedding.weights
+        return any(variable is weight for weight in weights)
+
+    # === Metrics ===
+
+    def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
+        metrics = [keras.metrics.Mean(name=name)]
+        return [*metrics, Perplexity()] if name == "nll" else metrics
+
+    def record_counts(self, counts: tf.Tensor, least: int | tf.Tensor) -> None:
+        """Logs how many predictions stand behind the induced model of each position.
+
+        Args:
+            counts: int `[N]`, for every position with a whole short context.
+            least: Fewer than these do not count.
+        """
+        counts = tf.cast(counts, tf.float32)
+        self.coverage_metric.update_state(counts >= tf.cast(least, tf.float32))
+        self.count_metric.update_state(counts)
+
+    def evaluate(self, *args: Any, return_dict: bool = False, **kwargs: Any) -> Any:
+        """Evaluates the language model; IMM's metrics, of training, are left out.
+
+        Arguments and result as `keras.Model.evaluate`.
+        """
+        logs = super().evaluate(*args, return_dict=True, **kwargs)
+        logs = {name: value for name, value in logs.items() if "imm" not in name}
+        return logs if return_dict else list(logs.values())
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        coefficients = [
+            keras.saving.serialize_keras_object(c)
+            if isinstance(c, keras.optimizers.schedules.LearningRateSchedule)
+            else c
+            for c in self.coefficients
+        ]
+        restricted = [
+            keras.saving.serialize_keras_object(r) for r in self.restricted_models
+        ]
+        return {
+            **super().get_config(),
+            "model": keras.saving.serialize_keras_object(self.model),
+            "restricted_model": list(zip(restricted, coefficients, strict=True)),
+            "every": self.every,
+            "gradient": self.gradient,
+            "variant": self.variant,
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> InducedModelMatching:
+        config = dict(config)
+        config["model"] = keras.saving.deserialize_keras_object(config["model"])
+        config["restricted_model"] = [
+            (
+                keras.saving.deserialize_keras_object(restricted),
+                keras.saving.deserialize_keras_object(coefficient)
+                if isinstance(coefficient, dict)
+                else coefficient,
+            )
+            for restricted, coefficient in config["restricted_model"]
+        ]
+        return cls(**config)
+
+
+def _induced_names(count: int) -> list[str]:
+    if count < 1:
+        raise ValueError(
+            "InducedModelMatching: `restricted_model` must hold at least one "
+            "restricted model, found an empty list."
+        )
+    return ["imm"] if count == 1 else [f"imm_{index}" for index in range(count)]
+
+
+def _shared_vocabulary_size(
+    model: keras.Model, restricted_models: list[RestrictedModel]
+) -> int:
+    sizes = [getattr(model, "vocabulary_size", None)]
+    for restricted in restricted_models:
+        if restricted.vocabulary_size is None:
+            raise ValueError(
+                f"InducedModelMatching: the restricted model {type(restricted).__name__} "
+                "has not been fitted; call its `fit(tokens, vocabulary_size)` first."
+            )
+        sizes.append(restricted.vocabulary_size)
+    known = {size for size in sizes if size is not None}
+    if len(known) != 1:
+        raise ValueError(
+            "InducedModelMatching: language model and restricted models must share one "
+            f"vocabulary, found sizes {sorted(known)}."
+        )
+    return known.pop()
+
+
+def _check_options(every: int, gradient: str, variant: str) -> None:
+    if every < 1:
+        raise ValueError(
+            f"InducedModelMatching: `every` must be at least 1, found {every}."
+        )
+    if gradient not in ("direct", "crosstalk"):
+        raise ValueError(
+            "InducedModelMatching: `gradient` must be 'direct' or 'crosstalk', found "
+            f"{gradient!r}."
+        )
+    if variant not in ("paper", "authors"):
+        raise ValueError(
+            "InducedModelMatching: `variant` must be 'paper' or 'authors', found "
+            f"{variant!r}."
+        )

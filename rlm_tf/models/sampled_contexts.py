@@ -1,0 +1,213 @@
+"""Induced models from extended contexts that are drawn from the training stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.data.context_index import ContextIndex
+from rlm_tf.models.crosstalk import CrosstalkSamples
+from rlm_tf.models.language_model_view import tokens_of
+from rlm_tf.models.short_contexts import short_contexts, whole_context
+from rlm_tf.models.term import Term
+from rlm_tf.objectives.imm import induced_cross_entropy
+
+if TYPE_CHECKING:
+    from rlm_tf.models.induced_model_matching import InducedModelMatching
+
+
+class SampledContexts:
+    """The published sampler: k occurrences of every position's short context.
+
+    For each position, k windows of the training stream that end in its short context
+    are drawn uniformly, with replacement, and the model is run on each in evaluation
+    mode; the mean of its k predictions is the induced model, Eq. (21). The carried
+    state is never written. A step costs about `k * window` passes over as many
+    positions.
+
+    Draws are a function of (seed, optimiser step, row of the global batch), so runs
+    repeat, resume exactly, and do not depend on the number of replicas.
+
+    Args:
+        tokens: int `[T]`, the training stream; no copy of it goes into any file.
+        k: Extended contexts a position.
+        window: Tokens of a sampled window, its short context included.
+        initial_state: Where a sampled window starts: `"carried"`, in the state with
+            which its batch row enters the training window, as published, or `"zero"`.
+        truncated: Whether position i of the training window uses the last i + 1 tokens
+            of each sampled window, as the authors' code does (then `window` is the
+            length of the training window, and position 0 has k equal samples).
+        seed: Seed of the draws.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        tokens: np.ndarray,
+        k: int = 10,
+        window: int = 35,
+        *,
+        initial_state: Literal["carried", "zero"] = "carried",
+        truncated: bool = False,
+        seed: int = 0,
+    ):
+        if k < 1 or window < 1:
+            raise ValueError(
+                "SampledContexts: `k` and `window` must be at least 1, found "
+                f"{k} and {window}."
+            )
+        if initial_state not in ("carried", "zero"):
+            raise ValueError(
+                "SampledContexts: `initial_state` must be 'carried' or 'zero', found "
+                f"{initial_state!r}."
+            )
+        self.tokens = np.asarray(tokens)
+        self.k = k
+        self.window = window
+        self.initial_state = initial_state
+        self.truncated = truncated
+        self.seed = seed
+        self.indices: list[ContextIndex] = []
+
+    def prepare(self, owner: InducedModelMatching) -> None:
+        """Builds the index of every restricted model's short contexts.
+
+        Raises:
+            ValueError: If the stream does not fit the restricted models.
+        """
+        self.indices = [
+            ContextIndex(
+                self.tokens,
+                restricted.context_length,
+                owner.vocabulary_size,
+                min_position=self.window - 1,
+            )
+            for restricted in owner.restricted_models
+        ]
+        self._stream = tf.constant(self.tokens.astype(np.int32))
+
+    def terms(
+        self, owner: InducedModelMatching, x: Any, y: Any, sample_weight: Any
+    ) -> list[Term]:
+        """Returns the main term and one term for each restricted model."""
+        view = owner.view
+        states = None
+        if self.initial_state == "carried":
+            states = view.starting_states(x)
+            states = tf.nest.map_structure(tf.stop_gradient, states)
+        outputs = view.outputs(x, training=True)
+        nll = view.nll(outputs, y)
+        step = tf.cast(owner.optimizer.iterations, tf.int64)
+        full_step = tf.equal(step % owner.every, 0)
+        authors = owner.variant == "authors"
+        samples = tf.where(full_step, self.k, 0 if authors else 1)
+        samples = tf.where(owner.is_active(), samples, 0)
+        terms = [Term("nll", nll, sample_weight, clip_norm=owner.clip_norm)]
+        if authors:
+            terms = [terms[0]._replace(variable_factor=owner.main_factor)]
+        for index in range(len(owner.restricted_models)):
+            loss, weights, gradient_fn = self._induced(
+                owner, index, tokens_of(x), sample_weight, states, samples, step
+            )
+            owner.record_counts(
+                counts=tf.cast(weights, tf.int32) * samples,
+                least=tf.maximum(samples, 1),
+            )
+            term = owner.induced_term(
+                index,
+                loss,
+                weights,
+                clip_norm=None if authors else owner.clip_norm,
+                gradient_fn=gradient_fn,
+            )
+            if authors:
+                terms.append(term._replace(variable_factor=owner.sampled_factor))
+                soft = tf.logical_and(owner.is_active(), tf.logical_not(full_step))
+                terms.append(
+                    owner.soft_target_term(index, outputs, x, nll, sample_weight, soft)
+                )
+            else:
+                terms.append(term)
+        return terms
+
+    def _induced(
+        self,
+        owner: InducedModelMatching,
+        index: int,
+        tokens: tf.Tensor,
+        sample_weight: tf.Tensor | None,
+        states: Any,
+        samples: tf.Tensor,
+        step: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor, Any]:
+        """Returns loss `[N]`, weights `[N]` and the gradient function of one model."""
+        restricted, view = owner.restricted_models[index], owner.view
+        length = restricted.context_length
+        shape = tf.shape(tokens)
+        contexts = tf.reshape(short_contexts(tokens, length), [-1, length])
+        ends, available = self.indices[index].draw(
+            contexts, self._randoms(shape, step, index)
+        )
+        weights = tf.cast(whole_context(tokens, length), tf.float32)
+        if sample_weight is not None:
+            weights *= sample_weight
+        weights = tf.reshape(weights, [-1]) * tf.cast(available > 0, tf.float32)
+        wanted = contexts[:, 0] if length == 1 else contexts
+        target_probs = tf.stop_gradient(restricted.probs(wanted))
+        rows = tf.repeat(tf.range(shape[0]), shape[1])
+        row_states = tf.nest.map_structure(lambda s: tf.gather(s, rows), states)
+        position = tf.tile(tf.range(shape[1]), shape[:1])
+
+        def log_probs(sample: tf.Tensor) -> tf.Tensor:
+            windows, last = self._windows(tf.gather(ends, sample, axis=1), position)
+            logits = view.last_logits(windows, last, row_states)
+            return tf.nn.log_softmax(logits)
+
+        if owner.gradient == "crosstalk":
+            crosstalk = CrosstalkSamples(log_probs, target_probs, samples)
+            return crosstalk.loss, weights, crosstalk.gradient
+
+        def direct(count: int) -> tf.Tensor:
+            stacked = tf.stack([log_probs(tf.constant(i)) for i in range(count)])
+            return induced_cross_entropy(target_probs, stacked).loss
+
+        loss = tf.switch_case(
+            tf.where(samples == self.k, 1, tf.where(samples == 0, 0, 2)),
+            [
+                lambda: tf.zeros_like(weights),
+                lambda: direct(self.k),
+                lambda: direct(1),
+            ],
+        )
+        return loss, weights, None
+
+    def _windows(
+        self, ends: tf.Tensor, position: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns sampled windows `[N, window]` and where in each the context ends."""
+        last = tf.fill(tf.shape(ends), self.window - 1)
+        if self.truncated:
+            last = tf.minimum(position, last)
+        places = (ends - last)[:, tf.newaxis] + tf.range(self.window)
+        # Behind the end there is padding, whose outputs nobody reads.
+        places = tf.minimum(places, tf.size(self._stream) - 1)
+        return tf.gather(self._stream, places), last
+
+    def _randoms(self, shape: tf.Tensor, step: tf.Tensor, index: int) -> tf.Tensor:
+        """Returns int64 `[B * T, k]` for this replica's rows of the global batch."""
+        context = tf.distribute.get_replica_context()
+        replicas = context.num_replicas_in_sync
+        rows = shape[0] * replicas
+        randoms = tf.random.stateless_uniform(
+            [rows, shape[1], self.k],
+            seed=tf.stack([tf.constant(self.seed * 1000003 + index, tf.int64), step]),
+            minval=0,
+            maxval=tf.int64.max,
+            dtype=tf.int64,
+        )
+        first = shape[0] * tf.cast(context.replica_id_in_sync_group, tf.int32)
+        return tf.reshape(randoms[first : first + shape[0]], [-1, self.k])

@@ -1,0 +1,151 @@
+"""In-batch induced losses against member-by-member sums and the separate losses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.objectives import imm
+from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
+from rlm_tf.objectives.linear_in_batch import linear_joint_cross_entropy
+from tests.references import imm_reference as reference
+
+ROWS = np.array([0, 2, 3, 5, 6, 7], np.int32)
+GROUPS = np.array([1, 0, 1, 1, 2, 0], np.int32)
+
+
+def _groups(rng, vocabulary=9, bank=False, dtype=np.float64):
+    target = reference.softmax(rng.normal(size=(3, vocabulary)) * 2)
+    target[0, 0] = 0.0
+    target /= target.sum(axis=1, keepdims=True)
+    extra = {}
+    if bank:
+        counts = np.array([0, 2, 3], np.int32)
+        probs = reference.softmax(rng.normal(size=(3, vocabulary)))
+        extra = {
+            "bank_sums": (probs * counts[:, None]).astype(dtype),
+            "bank_counts": counts,
+        }
+    return Groups(ROWS, GROUPS, target.astype(dtype), **extra)
+
+
+@pytest.mark.parametrize("bank", [False, True])
+def test_value_and_gradient_match_the_definition(rng, bank):
+    logits = rng.normal(size=(8, 9)) * 2
+    groups = _groups(rng, bank=bank)
+    upstream = np.array([0.3, -1.0, 2.0])
+
+    def naive(point):
+        return reference.grouped_imm_loss(point, *groups) @ upstream
+
+    variable = tf.Variable(logits)
+    with tf.GradientTape() as tape:
+        output = grouped_induced_cross_entropy(variable, groups)
+        total = tf.reduce_sum(output.loss * upstream)
+    np.testing.assert_allclose(
+        output.loss, reference.grouped_imm_loss(logits, *groups), rtol=1e-12
+    )
+    gradient = tf.convert_to_tensor(tape.gradient(total, variable))
+    np.testing.assert_allclose(
+        gradient, reference.numeric_gradient(naive, logits), atol=1e-8
+    )
+    assert np.all(gradient.numpy()[[1, 4]] == 0.0)
+
+
+def test_equals_the_sampled_loss_of_the_group(rng):
+    logits = tf.constant(rng.normal(size=(8, 9)))
+    groups = _groups(rng)
+    found = grouped_induced_cross_entropy(logits, groups).loss
+    for group in range(3):
+        members = tf.gather(logits, ROWS[group == GROUPS])
+        expected = imm.induced_cross_entropy(
+            groups.target_probs[group], tf.math.log_softmax(members)
+        ).loss
+        np.testing.assert_allclose(found[group], expected, rtol=1e-12)
+
+
+def test_a_group_of_one_is_the_noising_loss(rng):
+    logits = tf.constant(rng.normal(size=(1, 9)))
+    target = reference.softmax(rng.normal(size=(1, 9)))
+    groups = Groups(np.array([0]), np.array([0]), target)
+    expected = imm.noising_cross_entropy(target, tf.math.log_softmax(logits)).loss
+    np.testing.assert_allclose(
+        grouped_induced_cross_entropy(logits, groups).loss, expected, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("bank", [False, True])
+def test_joint_loss_equals_the_two_losses(rng, use_bias, bank):
+    x = tf.Variable(rng.normal(size=(8, 4)))
+    kernel = tf.Variable(rng.normal(size=(9, 4)))
+    bias = tf.Variable(rng.normal(size=9)) if use_bias else None
+    variables = [x, kernel] + ([bias] if use_bias else [])
+    targets = tf.constant(rng.integers(9, size=8), tf.int32)
+    groups = _groups(rng, bank=bank)
+    per_token, per_group = rng.normal(size=8), np.array([0.3, -1.0, 2.0])
+    with tf.GradientTape(persistent=True) as tape:
+        joint = linear_joint_cross_entropy(x, kernel, bias, targets, groups)
+        total = tf.reduce_sum(joint.cross_entropy * per_token)
+        total += tf.reduce_sum(joint.induced * per_group)
+        logits = tf.matmul(x, kernel, transpose_b=True)
+        logits = logits + bias if use_bias else logits
+        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+        induced = grouped_induced_cross_entropy(logits, groups).loss
+        separate = tf.reduce_sum(nll * per_token) + tf.reduce_sum(induced * per_group)
+    np.testing.assert_allclose(joint.cross_entropy, nll, rtol=1e-12)
+    np.testing.assert_allclose(joint.induced, induced, rtol=1e-12)
+    for found, expected in zip(
+        tape.gradient(total, variables), tape.gradient(separate, variables), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("bank", [False, True])
+def test_underflowing_probabilities_use_the_exact_path(rng, bank):
+    """Probabilities of exp(-150) vanish in float32; losses and gradients do not."""
+    x = np.eye(9, 9)[[0, 1, 2, 3, 4, 5, 6, 7]] * 150.0
+    kernel = np.eye(9)
+    groups = _groups(rng, bank=bank)
+    if bank:
+        sums = groups.bank_sums.copy()
+        sums[2] *= 1e-32
+        groups = groups._replace(bank_sums=sums)
+    targets = tf.constant([8] * 8, tf.int32)
+
+    def run(dtype):
+        inputs = tf.Variable(x.astype(dtype))
+        cast = groups._replace(target_probs=groups.target_probs.astype(dtype))
+        with tf.GradientTape() as tape:
+            joint = linear_joint_cross_entropy(
+                inputs, tf.constant(kernel.astype(dtype)), None, targets, cast
+            )
+            total = tf.reduce_sum(joint.cross_entropy) + tf.reduce_sum(joint.induced)
+        return joint, tape.gradient(total, inputs)
+
+    narrow, narrow_gradient = run(np.float32)
+    wide, wide_gradient = run(np.float64)
+    assert np.max(wide.induced) > 60.0
+    np.testing.assert_allclose(narrow.induced, wide.induced, rtol=1e-5)
+    np.testing.assert_allclose(narrow.cross_entropy, wide.cross_entropy, rtol=1e-6)
+    np.testing.assert_allclose(narrow_gradient, wide_gradient, atol=1e-4)
+
+
+def test_no_group_at_all_costs_nothing(rng):
+    empty = np.zeros(0, np.int32)
+    groups = Groups(empty, empty, np.zeros((0, 9)))
+    x = tf.Variable(rng.normal(size=(8, 4)))
+    kernel = tf.constant(rng.normal(size=(9, 4)))
+    with tf.GradientTape() as tape:
+        targets = tf.zeros(8, tf.int32)
+        joint = linear_joint_cross_entropy(x, kernel, None, targets, groups)
+        total = tf.reduce_sum(joint.cross_entropy) + tf.reduce_sum(joint.induced)
+    assert joint.induced.shape == [0]
+    assert np.all(np.isfinite(tape.gradient(total, x)))
+
+
+def test_mismatched_groups_are_named(rng):
+    groups = _groups(rng)._replace(groups=GROUPS[:-1])
+    with pytest.raises(ValueError, match="axis M of `groups` is 5, expected 6"):
+        grouped_induced_cross_entropy(tf.zeros([8, 9], tf.float64), groups)
