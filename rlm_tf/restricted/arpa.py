@@ -43,8 +43,8 @@ def read_arpa(
     """Reads a model that KenLM, SRILM or `write_arpa` wrote.
 
     N-grams with words outside the vocabulary are dropped. Words of the vocabulary that
-    the file lacks share the probability of the file's `<unk>` equally, unless `<unk>` is
-    in the vocabulary itself; then they have probability zero.
+    the file lacks share the probability of the file's `<unk>` equally, unless `<unk>`
+    is in the vocabulary itself; then they have probability zero.
 
     Such tools see one sentence a line: they predict `</s>` at its end and start the
     context of the next sentence from `<s>`. A stream has one word for both. With

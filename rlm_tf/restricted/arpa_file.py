@@ -88,7 +88,7 @@ def parse_arpa(path: str | os.PathLike[str]) -> ArpaFile:
     for n, count in enumerate(counts, start=1):
         title = b"\\%d-grams:" % n
         if lines.skip_blank() != title:
-            lines.fail(lines.next, repr(title.decode()))
+            lines.fail(lines.next, f"'{title.decode()}'")
         lines.next += 1
         lines.skip_blank()
         sections.append(_parse_section(lines, n, count, word_numbers))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.restricted.backoff_tables import BackoffLevel, BackoffTables
+from rlm_tf.restricted.model_file import read_tables, write_tables
 from rlm_tf.restricted.restricted_model import (
     RestrictedModel,
     checked_tokens,
@@ -87,6 +89,9 @@ class BackoffModel(RestrictedModel):
         """
         sizes = [[len(level.keys), len(level.words)] for level in tables.levels]
         self._create_tables(len(tables.base), sizes)
+        self._assign(tables)
+
+    def _assign(self, tables: BackoffTables) -> None:
         self._base.assign(tables.base)
         for weights, level in zip(self._levels, tables.levels, strict=True):
             for name, weight in weights.items():
@@ -217,6 +222,36 @@ class BackoffModel(RestrictedModel):
         if not self.floor:
             return probs
         return probs * (1.0 - self.floor) + self.floor / self._known_vocabulary_size()
+
+    # === Files ===
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model to a file of its own; it appears when it is complete.
+
+        Raises:
+            ValueError: If the model has no tables yet.
+        """
+        tables = self.tables()
+        description = {
+            "class": type(self).__name__,
+            "config": self.get_config(),
+            "build_config": self.get_build_config(),
+        }
+        write_tables(path, description, tables)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If the file is damaged, or not one of this class.
+        """
+        description, tables = read_tables(path, cls.__name__)
+        model = cls.from_config(description["config"])
+        model.build_from_config(description["build_config"])
+        model._assign(tables)
+        return model
 
     # === Config ===
 

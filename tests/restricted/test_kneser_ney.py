@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from fractions import Fraction
 
@@ -202,6 +203,22 @@ class TestRows:
         rows = tf.function(model.probs)(tf.constant(contexts))
         lower = KneserNey(order).fit(TOKENS, 7).probs_numpy([[6, 3][: order - 1]])
         np.testing.assert_allclose(rows, np.tile(lower[:, :6], (5, 1)), atol=1e-6)
+
+    @pytest.mark.parametrize("order", [2, 3])
+    @pytest.mark.parametrize("inside", [True, False])
+    def test_two_replicas(self, order, inside, two_replicas):
+        with two_replicas.scope() if inside else contextlib.nullcontext():
+            model = KneserNey(order).fit(TOKENS, 6)
+        contexts = np.random.default_rng(0).integers(0, 6, [8, order - 1])
+        data = tf.data.Dataset.from_tensor_slices(contexts).batch(8)
+
+        @tf.function
+        def step(batch):
+            return two_replicas.run(model.probs, (batch,))
+
+        (batch,) = two_replicas.experimental_distribute_dataset(data)
+        rows = tf.concat(two_replicas.experimental_local_results(step(batch)), 0)
+        np.testing.assert_allclose(rows, model.probs_numpy(contexts), atol=1e-6)
 
     def test_nothing_is_differentiated(self):
         model = KneserNey(2).fit(TOKENS, 6)
