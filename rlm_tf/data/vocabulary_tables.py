@@ -25,22 +25,20 @@ class VocabularyTables(tf.Module):
         self._rule = vocabulary.rule
         self._unk_id = vocabulary.unk_id
         single = vocabulary.rule in ("characters", "bytes")
-        keys, ids, surfaces = [], [], []
+        keys, surfaces = [], []
         for i, token in enumerate(vocabulary.tokens):
             surface = vocabulary.surface(i)
             if vocabulary.rule == "bytes" and token != UNK:
                 surfaces.append(surface.encode("latin-1"))
             else:
                 surfaces.append(surface.encode())
-            key = surfaces[-1] if single else token.encode()
-            if not (vocabulary.rule != "whitespace" and token == UNK):
-                keys.append(key)  # under other rules no text reads as `<unk>`
-                ids.append(i)
+            keys.append(surfaces[-1] if single else token.encode())
         with tf.init_scope():
             self._surfaces = tf.constant(surfaces, tf.string)
             self._table = tf.lookup.StaticHashTable(
                 tf.lookup.KeyValueTensorInitializer(
-                    tf.constant(keys, tf.string), tf.constant(ids, tf.int64)
+                    tf.constant(keys, tf.string),
+                    tf.range(len(keys), dtype=tf.int64),
                 ),
                 default_value=-1 if self._unk_id is None else self._unk_id,
             )

@@ -189,6 +189,21 @@ def test_damaged_archives(small_ptb) -> None:
         load_corpus("ptb", small_ptb)
 
 
+@pytest.mark.parametrize(
+    ("offset", "value", "message"),
+    [(6, 1, "encrypted"), (8, 99, "compression"), (14, 1, "CRC")],
+)
+def test_archives_that_cannot_be_unpacked(tmp_path, offset, value, message) -> None:
+    path = tmp_path / "t.zip"
+    packed(b"a b c", ".zip", "t", path)
+    content = bytearray(path.read_bytes())
+    directory = content.index(b"PK\x01\x02")  # the same fields, two bytes on
+    content[offset] = content[directory + 2 + offset] = value
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"t.zip: cannot be read: .*{message}"):
+        load_text_corpus(path)
+
+
 def test_missing_data_says_where_and_how(tmp_path, monkeypatch) -> None:
     with pytest.raises(
         FileNotFoundError, match=r"(?s)ptb.train.txt.*LDC99T42"

@@ -52,6 +52,25 @@ def test_words_and_punctuation() -> None:
     )
 
 
+@pytest.mark.parametrize("code", [0, 9, 0x1C, 0x85, 0xA0, 0xAD, 0x1680, 0x2003, 0x200B])
+def test_characters_that_only_separate_words(code: int) -> None:
+    vocabulary = Vocabulary.build("a\nb", "words")
+    text = vocabulary.decode(vocabulary.encode(f"{chr(code)}a{chr(code)}b"))
+    assert text == "a b"
+
+
+@pytest.mark.parametrize("code", [0x5F, 0xE9, 0x3B1, 0x4E2D, 0xD700, 0x1F600, 0x200D])
+def test_characters_that_make_words(code: int) -> None:
+    vocabulary = Vocabulary.build(f"a{chr(code)}{chr(code)}\u2019b", "words")
+    assert vocabulary.tokens[0] != "a" and len(vocabulary) == 2
+
+
+@pytest.mark.parametrize("code", [0x21, 0x27, 0xD7, 0x2014, 0x2019, 0x20AC, 0x3002])
+def test_characters_that_stand_alone(code: int) -> None:
+    vocabulary = Vocabulary.build(f"a{chr(code)}{chr(code)}b", "words")
+    assert set(vocabulary.tokens) == {"a", "b", chr(code), "<eos>"}
+
+
 def test_min_count_and_max_size_give_unk_its_frequency() -> None:
     text = "a a a a b b b c c d\n"
     vocabulary = Vocabulary.build(text, "words", min_count=3)
