@@ -19,9 +19,13 @@ tf.config.set_logical_device_configuration(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def two_replicas() -> tf.distribute.Strategy:
-    """A MirroredStrategy over two logical CPUs."""
+    """A MirroredStrategy over two logical CPUs.
+
+    One for the whole session: collectives of two strategies over the same devices share
+    keys inside TensorFlow and fail with a shape mismatch.
+    """
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 

@@ -87,6 +87,8 @@ def sum_over_replicas(gradients: Sequence[Gradient]) -> list[Gradient]:
     if context is None or context.num_replicas_in_sync == 1:
         return list(gradients)
     present = [tf.convert_to_tensor(g) for g in gradients if g is not None]
+    if not present:
+        return list(gradients)
     reduced = iter(context.all_reduce(tf.distribute.ReduceOp.SUM, present))
     return [None if g is None else next(reduced) for g in gradients]
 

@@ -87,9 +87,10 @@ class ObjectiveModel(keras.Model):
         scale = unit * self.loss_scale
         with tf.GradientTape(persistent=True) as tape:
             terms = self.objective_terms(x, y, sample_weight, training=True)
+            # Before replicas meet: the list of losses is shared by their threads.
+            extra = self._extra_losses()
             reductions = [_Reduction(term) for term in terms]
             values = [reduction.local_value() for reduction in reductions]
-            extra = self._extra_losses()
             joint = [
                 scale * tf.cast(term.coefficient, value.dtype) * value
                 for term, value in zip(terms, values, strict=True)
@@ -143,8 +144,9 @@ class ObjectiveModel(keras.Model):
     def test_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         terms = self.objective_terms(x, y, sample_weight, training=False)
+        extra = self._extra_losses()
         reductions = [_Reduction(term) for term in terms]
-        return self._update_metrics(terms, reductions, self._extra_losses())
+        return self._update_metrics(terms, reductions, extra)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:

@@ -1,0 +1,224 @@
+"""Reduction, clipping and distribution of named terms, against hand-made gradients."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.models import ObjectiveModel, Term
+from rlm_tf.models import gradients as gradient_lists
+
+
+class TwoTerms(ObjectiveModel):
+    """Squares and fourth powers of `x . w + e[id]`, with options for both terms."""
+
+    def __init__(self, *, first=None, second=None, regulariser=0.0, **kwargs):
+        super().__init__(term_names=("square", "fourth"), **kwargs)
+        self.w = self.add_weight(name="w", shape=(3,), initializer="ones")
+        self.e = keras.layers.Embedding(4, 1, embeddings_initializer="ones")
+        self.e.build()
+        self.first, self.second = first or {}, second or {}
+        self.regulariser = regulariser
+        self.built = True
+
+    def call(self, inputs):
+        x, ids = inputs
+        return tf.linalg.matvec(x, tf.convert_to_tensor(self.w)) + self.e(ids)[:, 0]
+
+    def objective_terms(self, x, y, sample_weight, training):
+        error = self(x) - y
+        if self.regulariser:
+            self.add_loss(self.regulariser * tf.reduce_sum(tf.square(self.w)))
+        return [
+            Term("square", error**2, sample_weight, **self.first),
+            Term("fourth", error**4, **self.second),
+        ]
+
+
+def _batch(rng, size=4):
+    x = rng.normal(size=(size, 3)).astype(np.float32)
+    ids = rng.integers(4, size=size).astype(np.int32)
+    y = rng.normal(size=size).astype(np.float32)
+    weights = rng.uniform(size=size).astype(np.float32)
+    weights[0] = 0.0
+    return (x, ids), y, weights
+
+
+def _gradients(batch, power, weights):
+    """The gradient of the weighted mean of `|error| ** power` in float64."""
+    (x, ids), y, _ = batch
+    error = x.sum(axis=1).astype(np.float64) + 1.0 - y
+    slope = power * error ** (power - 1) * weights / weights.sum()
+    to_e = np.bincount(ids, slope, minlength=4)
+    return np.concatenate([x.T @ slope, to_e])
+
+
+def _step(model, batch, rate=0.1, steps=1, optimizer=None):
+    model.compile(optimizer or keras.optimizers.SGD(rate))
+    before = np.concatenate([np.ravel(v) for v in model.get_weights()])
+    data = tf.data.Dataset.from_tensors(batch)
+    history = model.fit(data, epochs=steps, verbose=0, shuffle=False)
+    after = np.concatenate([np.ravel(v) for v in model.get_weights()])
+    return (before - after) / rate, history.history
+
+
+def _clip(gradient, norm):
+    return gradient * min(1.0, norm / np.linalg.norm(gradient))
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_step_follows_the_weighted_means(rng, jit_compile):
+    batch = _batch(rng)
+    model = TwoTerms(second={"coefficient": 0.3}, loss_scale=7.0)
+    model.compile(keras.optimizers.SGD(0.1), jit_compile=jit_compile)
+    before = np.concatenate([np.ravel(v) for v in model.get_weights()])
+    logs = model.fit(tf.data.Dataset.from_tensors(batch), verbose=0, shuffle=False)
+    after = np.concatenate([np.ravel(v) for v in model.get_weights()])
+    expected = 7.0 * (
+        _gradients(batch, 2, batch[2]) + 0.3 * _gradients(batch, 4, np.ones(4))
+    )
+    np.testing.assert_allclose((before - after) / 0.1, expected, rtol=1e-3, atol=1e-4)
+    (x, _), y, weights = batch
+    error = x.sum(axis=1) + 1.0 - y
+    square = np.average(error**2, weights=weights)
+    fourth = np.mean(error**4)
+    np.testing.assert_allclose(logs.history["square"], [square], rtol=1e-5)
+    np.testing.assert_allclose(logs.history["fourth"], [fourth], rtol=1e-5)
+    np.testing.assert_allclose(logs.history["loss"], [square + 0.3 * fourth], rtol=1e-5)
+
+
+def test_each_term_is_clipped_before_its_coefficient(rng):
+    batch = _batch(rng)
+    moved, _ = _step(
+        TwoTerms(
+            first={"clip_norm": 0.5}, second={"clip_norm": 0.25, "coefficient": 0.3}
+        ),
+        batch,
+    )
+    expected = _clip(_gradients(batch, 2, batch[2]), 0.5)
+    expected += 0.3 * _clip(_gradients(batch, 4, np.ones(4)), 0.25)
+    np.testing.assert_allclose(moved, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_clip_of_one_term_leaves_the_other_alone(rng):
+    batch = _batch(rng)
+    moved, _ = _step(TwoTerms(second={"clip_norm": 0.25}), batch)
+    expected = _gradients(batch, 2, batch[2])
+    expected += _clip(_gradients(batch, 4, np.ones(4)), 0.25)
+    np.testing.assert_allclose(moved, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_total_is_clipped_after_the_sum(rng):
+    batch = _batch(rng)
+    moved, _ = _step(TwoTerms(clip_norm=0.5, second={"coefficient": 0.3}), batch)
+    total = _gradients(batch, 2, batch[2]) + 0.3 * _gradients(batch, 4, np.ones(4))
+    np.testing.assert_allclose(moved, _clip(total, 0.5), rtol=1e-3, atol=1e-5)
+
+
+def test_gradient_function_and_variable_factor_replace_the_tape(rng):
+    batch = _batch(rng)
+    seen = []
+
+    def gradient_fn(variables, scale):
+        seen.append(scale.shape)
+        return [tf.ones(v.shape) * tf.reduce_sum(scale) for v in variables]
+
+    model = TwoTerms(
+        second={
+            "gradient_fn": gradient_fn,
+            "coefficient": 0.5,
+            "variable_factor": lambda v: 3.0 if "embed" in v.path else 1.0,
+        }
+    )
+    moved, _ = _step(model, batch)
+    expected = _gradients(batch, 2, batch[2]) + 0.5 * np.repeat([1.0, 3.0], [3, 4])
+    assert seen[0] == [4]
+    np.testing.assert_allclose(moved, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_positions_of_weight_zero_may_hold_anything(rng):
+    (x, ids), y, weights = _batch(rng)
+    y[0] = np.inf
+    _, logs = _step(TwoTerms(second={"coefficient": 0.0}), ((x, ids), y, weights))
+    assert np.isfinite(logs["square"][0])
+
+
+def test_regularisation_losses_are_added(rng):
+    batch = _batch(rng)
+    plain, _ = _step(TwoTerms(), batch)
+    moved, _ = _step(TwoTerms(regulariser=0.5), batch)
+    expected = plain + np.repeat([1.0, 0.0], [3, 4])
+    np.testing.assert_allclose(moved, expected, rtol=1e-3, atol=1e-4)
+
+
+OPTIONS = [
+    {},
+    {"clip_norm": 0.5},
+    {"first": {"clip_norm": 0.5}, "second": {"clip_norm": 0.25, "coefficient": 0.3}},
+    {"second": {"clip_norm": 0.25}, "clip_norm": 0.6, "regulariser": 0.5},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_two_replicas_equal_one_device(rng, two_replicas, options):
+    batch = _batch(rng, 8)
+    alone, alone_logs = _step(TwoTerms(**options), batch, steps=3)
+    with two_replicas.scope():
+        model = TwoTerms(**options)
+        model.compile(keras.optimizers.SGD(0.1))
+    before = np.concatenate([np.ravel(v) for v in model.get_weights()])
+    logs = model.fit(
+        tf.data.Dataset.from_tensor_slices(batch).batch(8),
+        epochs=3,
+        verbose=0,
+        shuffle=False,
+    )
+    after = np.concatenate([np.ravel(v) for v in model.get_weights()])
+    np.testing.assert_allclose((before - after) / 0.1, alone, rtol=1e-5, atol=1e-5)
+    for name in ("square", "fourth", "loss"):
+        np.testing.assert_allclose(logs.history[name], alone_logs[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("options", OPTIONS[1:3])
+def test_loss_scaling_of_float16_clips_in_scaled_units(rng, options):
+    batch = _batch(rng)
+    plain, _ = _step(TwoTerms(**options), batch)
+    scaled, _ = _step(
+        TwoTerms(**options),
+        batch,
+        optimizer=keras.optimizers.LossScaleOptimizer(
+            keras.optimizers.SGD(0.1), initial_scale=1024.0
+        ),
+    )
+    np.testing.assert_allclose(scaled, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_evaluation_returns_the_weighted_means(rng):
+    batch = _batch(rng)
+    model = TwoTerms()
+    model.compile(keras.optimizers.SGD(0.1))
+    data = tf.data.Dataset.from_tensor_slices(batch).batch(3)
+    logs = model.evaluate(data, return_dict=True, verbose=0)
+    (x, _), y, weights = batch
+    error = x.sum(axis=1) + 1.0 - y
+    expected = np.average(error**2, weights=weights)
+    np.testing.assert_allclose(logs["square"], expected, rtol=1e-5)
+
+
+def test_sparse_gradients_have_the_norm_of_dense_ones():
+    slices = tf.IndexedSlices(
+        tf.constant([[3.0], [1.0], [-3.0]]), tf.constant([2, 0, 2]), tf.constant([4, 1])
+    )
+    merged = gradient_lists.deduplicate(slices)
+    np.testing.assert_allclose(gradient_lists.global_norm([merged, None]), 1.0)
+    total = gradient_lists.add([merged], [merged])[0]
+    np.testing.assert_allclose(tf.convert_to_tensor(total)[:, 0], [2.0, 0.0, 0.0, 0.0])
+
+
+def test_wrong_options_are_named():
+    with pytest.raises(ValueError, match="TwoTerms: `clip_norm` must be positive"):
+        TwoTerms(clip_norm=0.0)
+    with pytest.raises(ValueError, match="TwoTerms: `loss_scale` must be positive"):
+        TwoTerms(loss_scale=-1.0)
