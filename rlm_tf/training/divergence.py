@@ -1,0 +1,172 @@
+"""What to do when the loss is no longer a finite number."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from rlm_tf.training.best_weights import BestWeights
+from rlm_tf.training.learning_rate import (
+    check_settable,
+    get_learning_rate,
+    set_learning_rate,
+)
+from rlm_tf.training.monitor import read_metrics
+from rlm_tf.training.state_variables import first_not_finite, state_variables
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class TrainingDivergedError(ArithmeticError):
+    """Training met a metric that is not finite."""
+
+
+class DivergenceGuard(keras.callbacks.Callback):
+    """Stops training at a metric that is not finite, or falls back and goes on.
+
+    Metrics are means over the epoch so far, so one bad step shows in all later ones; it
+    is enough to look every few steps. With `recover`, the best weights come back, the
+    learning rate is multiplied by `factor`, carried states that are not finite become
+    zero, metrics start anew, and training goes on at the same position in the data. The
+    logs of that epoch cover the steps after the recovery.
+
+    Args:
+        every_steps: Steps between looks within an epoch. Epochs' ends are always looked
+            at, their validation included.
+        recover: Whether to fall back instead of stopping.
+        factor: Multiplies the learning rate at a recovery, in (0, 1).
+        max_recoveries: After so many recoveries the next one stops training.
+        best: The weights to fall back to, such as `LearningRateHalving(...).best`. None
+            (or none yet): those at the last look that found all in order.
+
+    Attributes:
+        recoveries: Number of recoveries so far.
+
+    Raises:
+        ValueError: If an argument is out of range; when training begins, if recovery is
+            on and the optimiser has a schedule.
+        TrainingDivergedError: From `fit()`, when training stops.
+    """
+
+    def __init__(
+        self,
+        *,
+        every_steps: int = 50,
+        recover: bool = False,
+        factor: float = 0.5,
+        max_recoveries: int = 3,
+        best: BestWeights | None = None,
+    ):
+        super().__init__()
+        if every_steps < 1:
+            raise ValueError(
+                f"DivergenceGuard: `every_steps` must be >= 1, found {every_steps}."
+            )
+        if not 0 < factor < 1:
+            raise ValueError(
+                f"DivergenceGuard: `factor` must lie in (0, 1), found {factor}."
+            )
+        if max_recoveries < 1:
+            raise ValueError(
+                "DivergenceGuard: `max_recoveries` must be >= 1, found "
+                f"{max_recoveries}."
+            )
+        self.every_steps = every_steps
+        self.recover = recover
+        self.factor = factor
+        self.max_recoveries = max_recoveries
+        self.best = best
+        self.recoveries = 0
+        self._last_finite = BestWeights()
+        self._epoch = 0
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        if self.recover:
+            check_settable(self.model, type(self).__name__)
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._epoch = epoch
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        before = batch - self.model.steps_per_execution
+        if batch == 0 or batch // self.every_steps == before // self.every_steps:
+            return
+        self._look(read_metrics(self.model), f"step {batch}")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._look(logs or {}, "its end")
+
+    def _look(self, metrics: Mapping[str, Any], moment: str) -> None:
+        bad = {n: float(v) for n, v in metrics.items() if not math.isfinite(float(v))}
+        if not bad:
+            if not self.recover:
+                return
+            if self._has_best():
+                self._last_finite = BestWeights()
+            elif first_not_finite(self.model) is None:
+                # Metrics are older than weights: the last update may have broken them.
+                self._last_finite.capture(self.model, math.inf, self._epoch)
+            return
+        listed = ", ".join(f"{name} = {value}" for name, value in bad.items())
+        message = (
+            f"Training diverged: epoch {self._epoch} (from 0), at {moment}: {listed}; "
+            f"learning rate {get_learning_rate(self.model):g}."
+        )
+        if not self.recover:
+            raise TrainingDivergedError(
+                f"{message} Lower the learning rate, clip gradients, or use "
+                "DivergenceGuard(recover=True)."
+            )
+        if self.recoveries >= self.max_recoveries:
+            raise TrainingDivergedError(
+                f"{message} There were {self.recoveries} recoveries, the most allowed."
+            )
+        source = self.best if self._has_best() else self._last_finite
+        if source is None or not source.available:
+            raise TrainingDivergedError(
+                f"{message} There are no earlier weights to fall back to."
+            )
+        self._fall_back(source, message)
+
+    def _has_best(self) -> bool:
+        return self.best is not None and self.best.available
+
+    def _fall_back(self, source: BestWeights, message: str) -> None:
+        self.recoveries += 1
+        source.restore(self.model)
+        rate = get_learning_rate(self.model) * self.factor
+        set_learning_rate(self.model, rate)
+        for variable in state_variables(self.model).values():
+            if not variable.dtype.is_floating:
+                continue
+            value = variable.numpy()
+            if not np.all(np.isfinite(value.astype(np.float32))):
+                variable.assign(np.zeros_like(value))
+        self.model.reset_metrics()
+        _LOGGER.warning(
+            "%s Recovery %d of at most %d: weights of epoch %s, learning rate %g.",
+            message,
+            self.recoveries,
+            self.max_recoveries,
+            source.epoch,
+            rate,
+        )
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns the number of recoveries and the weights to fall back to."""
+        return {
+            "recoveries": self.recoveries,
+            "last_finite": self._last_finite.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes over what `get_state` returned."""
+        self.recoveries = state["recoveries"]
+        self._last_finite.set_state(state["last_finite"])

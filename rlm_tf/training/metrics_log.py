@@ -1,0 +1,166 @@
+"""A file with one JSON object a line, one line an epoch."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pathlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+
+from rlm_tf.training.learning_rate import get_learning_rate
+from rlm_tf.training.monitor import read_metrics
+
+
+class MetricsLog(keras.callbacks.Callback):
+    """Writes metrics to a JSONL file, each row once however often a run is resumed.
+
+    The row of an epoch holds `epoch` (from 0), `learning_rate` and the epoch's logs.
+    The row of a step also holds `step`, the number of steps of the epoch that are done,
+    and the metrics as they stand then. Values that are not finite are null. Put it
+    first in `ExactResume(callbacks=...)`: then the learning rate is the one that the
+    epoch was trained with.
+
+    As one of `ExactResume`'s callbacks it drops, on resuming, the rows that are younger
+    than the checkpoint. Otherwise a new run overwrites the file.
+
+    Args:
+        path: The file; its folder is created.
+        every_steps: Also writes a row whenever so many more steps of an epoch are done;
+            None: only at the end of epochs.
+        seconds: Whether rows hold `seconds`, the time spent in `fit()` so far without
+            what was lost to interruptions; it differs from run to run.
+
+    Raises:
+        ValueError: If `every_steps` is not positive. On resuming: if rows are missing.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        every_steps: int | None = None,
+        seconds: bool = False,
+    ):
+        super().__init__()
+        if every_steps is not None and every_steps < 1:
+            raise ValueError(
+                f"MetricsLog: `every_steps` must be >= 1 or None, found {every_steps}."
+            )
+        self.path = pathlib.Path(path)
+        self.every_steps = every_steps
+        self.seconds = seconds
+        self._rows = 0
+        self._epoch = 0
+        self._elapsed = 0.0
+        self._since = time.monotonic()
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self._since = time.monotonic()
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._epoch = epoch
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        # Not `on_train_batch_end`: a callback with that hook makes Keras wait for the
+        # logs of every step.
+        if self.every_steps is None or batch == 0:
+            return
+        before = batch - self.model.steps_per_execution
+        if batch // self.every_steps > before // self.every_steps:
+            self._append(
+                {"epoch": self._epoch, "step": batch}, read_metrics(self.model)
+            )
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._append({"epoch": epoch}, logs or {})
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        self._elapsed += time.monotonic() - self._since
+        self._since = time.monotonic()
+
+    def get_state(self) -> dict[str, Any]:
+        """Flushes the file to the disk; returns the number of its rows."""
+        if self._rows > 0:
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
+        elapsed = self._elapsed + time.monotonic() - self._since
+        return {"rows": self._rows, "elapsed": elapsed}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Drops the rows that were written after `get_state`."""
+        self._elapsed = state["elapsed"]
+        self._since = time.monotonic()
+        self._rows = state["rows"]
+        lines = _lines(self.path)
+        if len(lines) < self._rows:
+            raise ValueError(
+                f"MetricsLog: {self.path} has {len(lines)} rows, the checkpoint was "
+                f"written after row {self._rows}. Put the file back, or start anew."
+            )
+        if self.path.exists():
+            partial = self.path.with_name(self.path.name + ".partial")
+            partial.write_text(
+                "".join(line + "\n" for line in lines[: self._rows]), encoding="utf-8"
+            )
+            os.replace(partial, self.path)
+
+    def _append(self, keys: Mapping[str, int], logs: Mapping[str, Any]) -> None:
+        row: dict[str, Any] = {
+            **keys,
+            "learning_rate": get_learning_rate(self.model),
+            **{name: float(value) for name, value in logs.items()},
+        }
+        if self.seconds:
+            elapsed = self._elapsed + time.monotonic() - self._since
+            row["seconds"] = round(elapsed, 3)
+        row = {
+            name: value if math.isfinite(value) else None for name, value in row.items()
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        mode = "a" if self._rows > 0 else "w"
+        with self.path.open(mode, encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        self._rows += 1
+
+
+def read_metrics_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Returns the rows of a file of `MetricsLog`; not a last line cut short by a kill.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If a line is no JSON object; names file and line.
+    """
+    path = pathlib.Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"read_metrics_log: there is no file {path}.")
+    return _parse(path, _lines(path))
+
+
+def _lines(path: pathlib.Path) -> Sequence[str]:
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    # What follows the last newline is a line that was never finished.
+    return text.split("\n")[:-1]
+
+
+def _parse(path: pathlib.Path, lines: Sequence[str]) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}, line {number}: {error}.") from error
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{path}, line {number}: expected a JSON object, found {line[:40]!r}."
+            )
+        rows.append(row)
+    return rows

@@ -1,0 +1,290 @@
+"""Exact resumption of `fit()` after a kill at any moment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from rlm_tf.training import training_state
+from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
+from rlm_tf.training.resumable_batches import ResumableBatches
+from rlm_tf.training.state_variables import first_not_finite
+
+_LOGGER = logging.getLogger(__name__)
+_RUNS_OUT = "Your input ran out of data"
+
+
+class ExactResume(keras.callbacks.Callback):
+    """Checkpoints from which `fit()` goes on as if it had never been interrupted.
+
+        batches = ResumableBatches(contiguous_batches(...))
+        halving = LearningRateHalving()
+        resume = ExactResume("run/checkpoints", batches, [MetricsLog(...), halving])
+        model.fit(batches.dataset, epochs=20, shuffle=False, callbacks=[resume],
+                  validation_data=...)
+
+    Run again after a kill, the same program goes on from the last checkpoint, in the
+    middle of an epoch if need be, and ends with the same bits in weights, metrics,
+    `History` and the state of `callbacks`; after a completed run it loads the end and
+    trains no further. A checkpoint holds every variable that `state_variables` finds
+    (weights, optimiser, seed generators, carried states, metrics), the position in the
+    data and the callbacks' state. When checkpoints are written changes no result.
+    They are written after every epoch and, within an epoch, as often as asked.
+
+    Bits agree when the uninterrupted run is reproducible: every seed is given (a run
+    killed before its first checkpoint starts anew), and the device's operations are
+    deterministic (`tf.config.experimental.enable_op_determinism`, needed on a GPU).
+
+    The callbacks that remember something from step to step belong in `callbacks`, not
+    in `fit(callbacks=...)`: this callback runs them, in order, so that their state and
+    the model's are of the same moment. See `get_callback_state` for what is kept of
+    them. Their `on_epoch_begin` runs once more when an epoch is resumed in its middle;
+    their steps are counted from the true start of the epoch.
+
+    Args:
+        directory: Folder of the checkpoints, one for each run.
+        batches: The batches whose `dataset` is given to `fit()`.
+        callbacks: Callbacks to run and to keep the state of.
+        every_seconds: Within an epoch, a checkpoint is written when the last is this
+            old; None: not for that reason.
+        every_steps: The same in steps; None: not for that reason.
+        keep: Number of checkpoints kept.
+        resume: Whether to go on from what the folder holds; False removes it.
+
+    Raises:
+        ValueError: If an argument is out of range. When training begins: if a
+            checkpoint is of another model, other batches or other callbacks.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        batches: ResumableBatches,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        *,
+        every_seconds: float | None = 120.0,
+        every_steps: int | None = None,
+        keep: int = 2,
+        resume: bool = True,
+    ):
+        super().__init__()
+        for name, value in (
+            ("every_seconds", every_seconds),
+            ("every_steps", every_steps),
+        ):
+            if value is not None and not value > 0:
+                raise ValueError(
+                    f"ExactResume: `{name}` must be positive or None, found {value}."
+                )
+        self.store = CheckpointStore(directory, keep=keep)
+        self.batches = batches
+        self.callbacks = list(callbacks)
+        self.every_seconds = every_seconds
+        self.every_steps = every_steps
+        self.resume = resume
+        self._pending: Checkpoint | None = None
+        self._initial_epoch: int | None = None
+        self._start = 0
+        self._epoch = 0
+        self._last_step = 0
+        self._last_time = 0.0
+        self._epochs: list[int] = []
+        self._logs: list[dict[str, float]] = []
+        self._muted: warnings.catch_warnings | None = None
+        # Keras waits for every step's logs as soon as one callback has this hook.
+        if any(_has_batch_end(callback) for callback in self.callbacks):
+            self.on_train_batch_end = self._run_train_batch_end
+
+    # === Hooks of training ===
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        steps = self.params.get("steps")
+        if steps != self.batches.steps:
+            raise ValueError(
+                f"ExactResume: `fit()` was given {steps} steps an epoch, `batches` has "
+                f"{self.batches.steps}. Give it `batches.dataset`."
+            )
+        self._run("on_train_begin", logs)
+        self._epochs, self._logs = [], []
+        self._last_time = time.monotonic()
+        if not self.resume:
+            self.store.clear()
+        self._pending = self.store.load_latest()
+        self._initial_epoch = self.model._initial_epoch
+        if self._pending is None:
+            return
+        state = self._pending.state
+        self._check_fits(self._pending)
+        # The one way to move fit()'s epoch counter; Keras' BackupAndRestore uses it.
+        self.model._initial_epoch = (
+            self.params["epochs"] if state["stopped"] else state["epoch"]
+        )
+        _LOGGER.info(
+            "Resuming from %s: epoch %d, step %d of %d.",
+            self._pending.path,
+            state["epoch"],
+            state["step"],
+            self.batches.steps,
+        )
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._epoch, self._start = epoch, 0
+        checkpoint, self._pending = self._pending, None
+        if checkpoint is not None:
+            self.model._initial_epoch = self._initial_epoch
+            self._start = checkpoint.state["step"]
+            self._restore(checkpoint)
+            if self._start == 0:
+                # Metrics are those of the last epoch; fit() had just reset them.
+                self.model.reset_metrics()
+        self._run("on_epoch_begin", epoch, logs)
+        if checkpoint is not None and self._start > 0:
+            # Callbacks have begun this epoch before: undo what they just did.
+            self._restore(checkpoint)
+            self._mute()
+        self.batches.seek(epoch, self._start)
+        self._last_step = self._start
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        step = self._start + batch
+        if step >= self.batches.steps:
+            # A resumed epoch is over earlier than fit() thinks. It must not find that
+            # out itself: a step that fails for lack of data still moves seeds on.
+            raise StopIteration
+        if step > self._last_step and self._is_due(step):
+            self._save(self._epoch, step)
+            self._last_step = step
+        self._run("on_train_batch_begin", step, logs)
+
+    def _run_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        self._run("on_train_batch_end", self._start + batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._unmute()
+        self._run("on_epoch_end", epoch, logs)
+        self._epochs.append(epoch)
+        self._logs.append({name: float(v) for name, v in (logs or {}).items()})
+        self._save(epoch + 1, 0)
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        if self._pending is not None:
+            # Nothing was left to train.
+            self._restore(self._pending)
+            self._pending = None
+        self.model._initial_epoch = self._initial_epoch
+        self._run("on_train_end", logs)
+
+    # === Hooks of evaluation, passed on ===
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self._unmute()
+        self._run("on_test_begin", logs)
+
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        self._run("on_test_end", logs)
+
+    def set_model(self, model: keras.Model) -> None:
+        super().set_model(model)
+        self._run("set_model", model)
+
+    def set_params(self, params: dict[str, Any]) -> None:
+        super().set_params(params)
+        self._run("set_params", params)
+
+    # === Checkpoints ===
+
+    def _is_due(self, step: int) -> bool:
+        if self.every_steps is not None and step - self._last_step >= self.every_steps:
+            return True
+        age = time.monotonic() - self._last_time
+        return self.every_seconds is not None and age >= self.every_seconds
+
+    def _save(self, epoch: int, step: int) -> None:
+        self._last_time = time.monotonic()
+        broken = first_not_finite(self.model)
+        if broken is not None:
+            _LOGGER.warning(
+                "No checkpoint at epoch %d, step %d: `%s` is not finite.",
+                epoch,
+                step,
+                broken,
+            )
+            return
+        callbacks, arrays = training_state.capture(self.model, self.callbacks)
+        state = {
+            "epoch": epoch,
+            "step": step,
+            "steps": self.batches.steps,
+            "stopped": step == 0 and bool(self.model.stop_training),
+            "history": {"epochs": self._epochs, "logs": self._logs},
+            "callback_names": self._callback_names(),
+            "callbacks": callbacks,
+        }
+        self.store.save(state, arrays)
+
+    def _check_fits(self, checkpoint: Checkpoint) -> None:
+        for key, found in (
+            ("steps", self.batches.steps),
+            ("callback_names", self._callback_names()),
+        ):
+            expected = checkpoint.state[key]
+            if expected != found:
+                raise ValueError(
+                    f"ExactResume: {checkpoint.path} was written by another run: its "
+                    f"{key} are {expected}, here they are {found}. Use another "
+                    "directory, or resume=False to start anew."
+                )
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        training_state.restore(
+            self.model,
+            self.callbacks,
+            checkpoint,
+            lambda: next(iter(self.batches.dataset)),
+        )
+        state = checkpoint.state
+        self._epochs = list(state["history"]["epochs"])
+        self._logs = [dict(row) for row in state["history"]["logs"]]
+        history = self.model.history
+        history.epoch = list(self._epochs)
+        history.history = {}
+        for row in self._logs:
+            for name, value in row.items():
+                history.history.setdefault(name, []).append(value)
+
+    # === Parts ===
+
+    def _run(self, hook: str, *arguments: Any) -> None:
+        for callback in self.callbacks:
+            getattr(callback, hook)(*arguments)
+
+    def _callback_names(self) -> list[str]:
+        return [type(callback).__name__ for callback in self.callbacks]
+
+    def _mute(self) -> None:
+        """Silences what Keras says when an epoch gives fewer batches than others."""
+        self._muted = warnings.catch_warnings()
+        self._muted.__enter__()
+        warnings.filterwarnings("ignore", message=_RUNS_OUT)
+
+    def _unmute(self) -> None:
+        if self._muted is not None:
+            self._muted.__exit__(None, None, None)
+            self._muted = None
+
+
+def _has_batch_end(callback: keras.callbacks.Callback) -> bool:
+    return any(
+        getattr(type(callback), name) is not getattr(keras.callbacks.Callback, name)
+        for name in ("on_train_batch_end", "on_batch_end")
+    )

@@ -1,0 +1,142 @@
+"""Every variable that a training step may read or write, found by name."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+_OWNERS = (
+    keras.Layer,
+    keras.Loss,
+    keras.Metric,
+    keras.optimizers.Optimizer,
+    keras.random.SeedGenerator,
+    tf.Module,
+)
+_LIBRARIES = frozenset({"keras", "numpy", "tensorflow", "tf_keras", "wrapt"})
+# Bookkeeping of Keras and TensorFlow: it repeats what other attributes hold.
+_BOOKKEEPING = ("_self_", "_obj_reference", "_tracker", "_inbound", "_outbound")
+
+
+def state_variables(model: keras.Model) -> dict[str, tf.Variable]:
+    """Returns all variables reachable from a model's attributes, keyed by their path.
+
+    These are weights, optimiser slots and counters, metric state, the state of seed
+    generators (which neither `.keras` files nor `tf.train.Checkpoint` keep) and plain
+    `tf.Variable`s such as carried recurrent states. The search follows the attributes
+    of layers, metrics, optimisers, losses, modules and objects of classes defined
+    outside Keras, TensorFlow and the standard library, and lists, tuples and
+    dictionaries. It does not look into closures, nor at the global generators of Keras
+    and TensorFlow.
+
+    Under a strategy with several replicas, a variable of which every replica has its
+    own (`ON_READ`) appears once a replica.
+    """
+    found: dict[str, tf.Variable] = {}
+    seen: set[int] = set()
+    queue: deque[tuple[str, Any]] = deque([("", model)])
+    # Breadth first: of several paths to a variable the shortest names it.
+    while queue:
+        path, item = queue.popleft()
+        if isinstance(item, keras.Variable):
+            item = item.value
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, tf.Variable):
+            found[path] = item
+        else:
+            for name, child in _children(item):
+                queue.append((f"{path}/{name}" if path else str(name), child))
+    strategy = model.distribute_strategy
+    return dict(_split_replicas(found, strategy))
+
+
+def read(variables: Mapping[str, tf.Variable]) -> dict[str, np.ndarray]:
+    """Returns the variables' values."""
+    return {name: np.asarray(v.numpy()) for name, v in variables.items()}
+
+
+def write(
+    variables: Mapping[str, tf.Variable], arrays: Mapping[str, np.ndarray], origin: str
+) -> None:
+    """Assigns arrays to the variables of the same names.
+
+    Args:
+        variables: As `state_variables` returns them.
+        arrays: One array a variable, no more and no fewer.
+        origin: Where the arrays come from; error messages name it.
+
+    Raises:
+        ValueError: If names, shapes or dtypes differ.
+    """
+    missing = sorted(set(arrays) - set(variables))
+    unexpected = sorted(set(variables) - set(arrays))
+    if missing or unexpected:
+        raise ValueError(
+            f"{origin} does not fit this model: only the checkpoint has {missing[:5]} "
+            f"({len(missing)} in all), only the model has {unexpected[:5]} "
+            f"({len(unexpected)} in all)."
+        )
+    for name, variable in variables.items():
+        value = arrays[name]
+        if not variable.shape.is_compatible_with(value.shape):
+            raise ValueError(
+                f"{origin} does not fit this model: `{name}` has shape "
+                f"{list(value.shape)}, the model expects {variable.shape.as_list()}."
+            )
+        if tf.as_dtype(value.dtype) != variable.dtype:
+            raise ValueError(
+                f"{origin} does not fit this model: `{name}` is "
+                f"{tf.as_dtype(value.dtype).name}, the model expects "
+                f"{variable.dtype.name}."
+            )
+    for name, variable in variables.items():
+        variable.assign(arrays[name])
+
+
+def first_not_finite(model: keras.Model) -> str | None:
+    """Returns the path of a trainable weight that is not finite, or None."""
+    for variable in model.trainable_variables:
+        value = variable.value.numpy().astype(np.float32, copy=False)
+        if not np.all(np.isfinite(value)):
+            return variable.path
+    return None
+
+
+def _children(item: Any) -> Iterable[tuple[Any, Any]]:
+    if isinstance(item, Mapping):
+        return [(k, v) for k, v in item.items() if isinstance(k, str | int)]
+    if isinstance(item, list | tuple):
+        return enumerate(item)
+    if isinstance(item, _OWNERS) or _is_user_object(item):
+        return [
+            (name, child)
+            for name, child in vars(item).items()
+            if not name.startswith(_BOOKKEEPING)
+        ]
+    return ()
+
+
+def _is_user_object(item: Any) -> bool:
+    if isinstance(item, type) or not hasattr(item, "__dict__"):
+        return False
+    package = type(item).__module__.partition(".")[0]
+    return package not in _LIBRARIES and package not in sys.stdlib_module_names
+
+
+def _split_replicas(
+    variables: Mapping[str, tf.Variable], strategy: tf.distribute.Strategy
+) -> Iterator[tuple[str, tf.Variable]]:
+    for name, variable in variables.items():
+        parts = (variable,)
+        if variable.synchronization == tf.VariableSynchronization.ON_READ:
+            parts = strategy.experimental_local_results(variable)
+        for index, part in enumerate(parts):
+            yield (name if len(parts) == 1 else f"{name}/replica_{index}"), part

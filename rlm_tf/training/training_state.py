@@ -1,0 +1,74 @@
+"""The state of a model and of callbacks as JSON and arrays, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from rlm_tf.training.callback_state import (
+    get_callback_state,
+    join_arrays,
+    set_callback_state,
+    split_arrays,
+)
+from rlm_tf.training.checkpoint import Checkpoint
+from rlm_tf.training.state_variables import read, state_variables, write
+
+_VARIABLES = "variables/"
+
+
+def capture(
+    model: keras.Model, callbacks: Sequence[keras.callbacks.Callback]
+) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """Returns the callbacks' states without their arrays, and all arrays by name."""
+    arrays = {
+        _VARIABLES + name: array for name, array in read(state_variables(model)).items()
+    }
+    states = [
+        split_arrays(get_callback_state(callback), f"callbacks/{index}", arrays)
+        for index, callback in enumerate(callbacks)
+    ]
+    return states, arrays
+
+
+def restore(
+    model: keras.Model,
+    callbacks: Sequence[keras.callbacks.Callback],
+    checkpoint: Checkpoint,
+    example: Callable[[], Any],
+) -> None:
+    """Puts back what `capture` returned.
+
+    Args:
+        model: The model.
+        callbacks: The callbacks, in the same order.
+        checkpoint: Its `state["callbacks"]` and its arrays are used.
+        example: Returns a batch, in case the model has to be built first.
+
+    Raises:
+        ValueError: If the model has other variables than the checkpoint.
+    """
+    arrays = {
+        name.removeprefix(_VARIABLES): array
+        for name, array in checkpoint.arrays.items()
+        if name.startswith(_VARIABLES)
+    }
+    _create_variables(model, set(arrays), example)
+    write(state_variables(model), arrays, str(checkpoint.path))
+    states = checkpoint.state["callbacks"]
+    for callback, state in zip(callbacks, states, strict=True):
+        set_callback_state(callback, join_arrays(state, checkpoint.arrays))
+
+
+def _create_variables(
+    model: keras.Model, names: set[str], example: Callable[[], Any]
+) -> None:
+    """Makes Keras create what it otherwise creates in the first step."""
+    if model.built and not model.optimizer.built:
+        with model.distribute_strategy.scope():
+            model.optimizer.build(model.trainable_variables)
+    if names - set(state_variables(model)):
+        model.train_on_batch(*keras.utils.unpack_x_y_sample_weight(example()))

@@ -1,0 +1,156 @@
+"""Runs a program again and again while it kills itself; started by `test_kill.py`.
+
+TensorFlow is imported once. Every run is a forked process of its own, forked before
+TensorFlow has started any of its threads.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+import rlm_tf.training.checkpoint as checkpoint_module
+from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.training import LearningRateHalving, MetricsLog, ResumableBatches
+from tests.training.toy import InterruptAt, noise, train
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def language_model(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
+    """Trains a recurrent language model with dropout, carried state and Adam."""
+    tokens = np.random.default_rng(5).integers(0, 7, 4 * 3 * 6 - 2)
+    return train(
+        folder,
+        model=RecurrentLanguageModel(7, 6, 2, dropout=0.3, seed=3),
+        optimizer=keras.optimizers.Adam(0.02),
+        batches=ResumableBatches(
+            contiguous_batches(tokens, 4, 3, prefix=0), transform=noise
+        ),
+        epochs=3,
+        callbacks=[
+            MetricsLog(folder / "metrics.jsonl", every_steps=2),
+            LearningRateHalving(min_gain=0.02),
+        ],
+        **options,
+    )
+
+
+class KillInValidation(keras.callbacks.Callback):
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        kill()
+
+
+class KillInLog(MetricsLog):
+    """Dies in the middle of a line."""
+
+    def _append(self, keys: Any, logs: Any) -> None:
+        if keys["epoch"] == 1:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write('{"epoch": 1, "lear')
+            kill()
+        super()._append(keys, logs)
+
+
+def kill_at_call(function: str, calls: int) -> None:
+    """Makes the checkpoint store die when it calls its `function` once more."""
+    original = getattr(checkpoint_module, function)
+    left = [calls]
+
+    def dying(*arguments: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            kill()
+        return original(*arguments)
+
+    setattr(checkpoint_module, function, dying)
+
+
+def after_random_time(seed: int) -> None:
+    """Dies at a moment that nothing knows of."""
+    delay = random.Random(seed).uniform(0.0, 0.4)
+
+    class Alarm(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            # Tracing is over.
+            if not signal.getitimer(signal.ITIMER_REAL)[0]:
+                signal.signal(signal.SIGALRM, lambda *_: kill())
+                signal.setitimer(signal.ITIMER_REAL, delay)
+
+    return Alarm()
+
+
+def fork(program: Callable[[], Any], result: pathlib.Path | None = None) -> int:
+    """Runs a program in a process of its own; returns how it ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            outcome = program()
+            if result is not None:
+                outcome = {
+                    k: outcome[k] for k in ("arrays", "history", "epochs", "log")
+                }
+                result.write_bytes(pickle.dumps(outcome))
+        finally:
+            os._exit(int(sys.exc_info()[0] is not None))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def main(folder: pathlib.Path) -> None:
+    def log_killer() -> dict[str, Any]:
+        log = KillInLog(folder / "toy" / "metrics.jsonl", every_steps=2)
+        log.__class__.__name__ = "MetricsLog"
+        return train(folder / "toy", callbacks=[log, LearningRateHalving()])
+
+    def in_checkpoint(function: str, calls: int) -> Callable[[], Any]:
+        def program() -> Any:
+            kill_at_call(function, calls)
+            return language_model(folder / "lm", every_steps=1)
+
+        return program
+
+    deaths = [
+        # Mid-epoch, in validation, in the middle of a line of the log.
+        lambda: train(folder / "toy", extra=(InterruptAt(4, kill),), every_steps=1),
+        lambda: train(folder / "toy", extra=(KillInValidation(),), every_steps=1),
+        log_killer,
+        # Before the arrays are hashed, before a flush, before the rename is flushed.
+        in_checkpoint("_describe", 4),
+        in_checkpoint("_flush", 12),
+        in_checkpoint("_flush", 15),
+        lambda: language_model(folder / "lm", extra=(InterruptAt(7, kill),)),
+    ]
+    for index, death in enumerate(deaths):
+        status = fork(death)
+        assert status == -signal.SIGKILL, (index, status)
+    for seed in range(2):
+        fork(
+            lambda seed=seed: language_model(
+                folder / "lm", extra=(after_random_time(seed),), every_seconds=0.05
+            )
+        )
+    for name, program in (("toy", train), ("lm", language_model)):
+        for run in (folder / name, folder / f"{name}-uninterrupted"):
+            status = fork(
+                lambda program=program, run=run: program(run),
+                folder / f"{run.name}.pickle",
+            )
+            assert status == 0, (run.name, status)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

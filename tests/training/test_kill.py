@@ -1,0 +1,43 @@
+"""Runs that are killed (SIGKILL) resume to the bits of an uninterrupted run."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.training.toy import assert_same
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    completed = subprocess.run(
+        [sys.executable, "-m", "tests.training.kill_runs", str(tmp_path)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert completed.returncode == 0, completed.stderr[-4000:]
+    for name in ("toy", "lm"):
+        resumed, expected = (
+            pickle.loads((tmp_path / f"{run}.pickle").read_bytes())
+            for run in (name, f"{name}-uninterrupted")
+        )
+        assert_same(resumed, expected)
+        assert any("seed" in path for path in expected["arrays"])
+        assert any(
+            "state" in path and np.any(array != 0)
+            for path, array in expected["arrays"].items()
+        )
+        assert not list((tmp_path / name / "checkpoints").glob(".partial-*"))
