@@ -155,52 +155,35 @@ class BackoffModel(RestrictedModel):
         contexts = self._context_matrix(short_contexts)
         size = self._known_vocabulary_size()
         count = tf.shape(contexts)[0]
-        # Frequent words recur in a batch and have the longest rows: make each row once.
-        distinct, first, copies = _distinct_rows(contexts, size)
-        rows = self._sum_levels(tf.gather(contexts, first), distinct)
+        # Frequent words recur in a batch and have the longest rows, so a level makes each
+        # distinct row once; `copies` says which of them belongs to each context.
+        rows = tf.cast(_tensor(self._base), tf.float32)[tf.newaxis, :]
+        copies = tf.zeros([count], tf.int64)
+        numbers = self._context_numbers(contexts)
+        for level, (weights, number) in enumerate(
+            zip(self._levels, numbers, strict=True), start=1
+        ):
+            contexts_of_level = self._table_sizes[level - 1][0]
+            _, now = tf.unique(copies * contexts_of_level + number, tf.int64)
+            distinct = tf.reduce_max(tf.concat([[-1], now], 0)) + 1
+            first = tf.math.unsorted_segment_min(tf.range(count), now, distinct)
+            if level > 1:  # Below, all rows are one.
+                rows = tf.gather(rows, tf.gather(copies, first))
+            number = tf.gather(number, first)
+            backoff = tf.gather(_tensor(weights["backoff"]), number)
+            extra = _extra_rows(weights, number, size)
+            rows = tf.cast(backoff, tf.float32)[:, tf.newaxis] * rows + extra
+            copies = now
+        # Rounding may leave a probability that replaced a larger one below zero.
+        rows = tf.nn.relu(rows)
         if self.floor:
             rows = rows * (1.0 - self.floor) + self.floor / size
         if log_space:
             rows = tf.math.log(rows)
-        rows = tf.cond(distinct == count, lambda: rows, lambda: tf.gather(rows, copies))
-        return tf.stop_gradient(tf.ensure_shape(rows, [None, size]))
-
-    def _sum_levels(self, contexts: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-        """Returns float32 `[count, V]`: the scaled base plus scaled table entries."""
-        size = self._known_vocabulary_size()
-        numbers = self._context_numbers(contexts)
-        scale: tf.Tensor | None = None  # Product of the weights of longer contexts.
-        where, values = [], []
-        for weights, number in zip(self._levels[::-1], numbers[::-1], strict=True):
-            splits = _tensor(weights["row_splits"])
-            entries = tf.ragged.range(
-                tf.gather(splits, number), tf.gather(splits, number + 1)
-            )
-            # Half the time of value_rowids(), which pads to the longest range.
-            row = tf.searchsorted(
-                entries.row_splits[1:],
-                tf.range(entries.row_splits[-1]),
-                side="right",
-                out_type=tf.int64,
-            )
-            words = tf.gather(_tensor(weights["words"]), entries.values)
-            extra = tf.gather(_tensor(weights["extra"]), entries.values)
-            where.append(row * size + tf.cast(words, tf.int64))
-            values.append(extra if scale is None else extra * tf.gather(scale, row))
-            backoff = tf.gather(_tensor(weights["backoff"]), number)
-            scale = backoff if scale is None else scale * backoff
-        base = tf.cast(_tensor(self._base), tf.float32)[tf.newaxis, :]
-        if scale is None:
-            return tf.repeat(base, count, axis=0)
-        # Three times as fast on a CPU as scattering into the scaled base.
-        table = tf.math.unsorted_segment_sum(
-            tf.cast(tf.concat(values, 0), tf.float32),
-            tf.concat(where, 0),
-            tf.cast(count, tf.int64) * size,
+        rows = tf.cond(
+            tf.shape(rows)[0] == count, lambda: rows, lambda: tf.gather(rows, copies)
         )
-        rows = tf.cast(scale, tf.float32)[:, tf.newaxis] * base
-        # Rounding may leave a probability that replaced a larger one below zero.
-        return tf.nn.relu(rows + tf.reshape(table, [count, size]))
+        return tf.stop_gradient(tf.ensure_shape(rows, [None, size]))
 
     # === Exact values ===
 
@@ -275,17 +258,24 @@ def _tensor(variable: keras.Variable) -> tf.Tensor:
     return tf.convert_to_tensor(variable)
 
 
-def _distinct_rows(
-    contexts: tf.Tensor, size: int
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns how many rows differ, where each is first, and which one each row is."""
-    count = tf.shape(contexts)[0]
-    copies = tf.zeros([count], tf.int64)
-    for word in tf.unstack(contexts, axis=1):
-        # Clipping keeps words that are out of range apart from all others.
-        clipped = tf.clip_by_value(word, -1, size) + 1
-        _, copies = tf.unique(copies * (size + 2) + clipped, tf.int64)
-    distinct = tf.reduce_max(tf.concat([[0], tf.cast(copies, tf.int32) + 1], 0))
-    order = tf.range(count)
-    first = tf.math.unsorted_segment_min(order, copies, distinct)
-    return distinct, first, copies
+def _extra_rows(
+    weights: dict[str, keras.Variable], number: tf.Tensor, size: int
+) -> tf.Tensor:
+    """Returns the extra probabilities of contexts `[U]` as float32 `[U, size]`."""
+    splits = _tensor(weights["row_splits"])
+    entries = tf.ragged.range(tf.gather(splits, number), tf.gather(splits, number + 1))
+    # Half the time of value_rowids(), which pads to the longest range.
+    row = tf.searchsorted(
+        entries.row_splits[1:],
+        tf.range(entries.row_splits[-1]),
+        side="right",
+        out_type=tf.int64,
+    )
+    words = tf.gather(_tensor(weights["words"]), entries.values)
+    extra = tf.gather(_tensor(weights["extra"]), entries.values)
+    count = tf.size(number, tf.int64)
+    # Three times as fast on a CPU as scattering into rows that are there already.
+    table = tf.math.unsorted_segment_sum(
+        tf.cast(extra, tf.float32), row * size + tf.cast(words, tf.int64), count * size
+    )
+    return tf.reshape(table, [count, size])

@@ -73,7 +73,8 @@ def test_what_is_written(tmp_path):
     model = KneserNey(2, "maximum_likelihood").fit([0, 1, 0, 0, 1], 2)
     write_arpa(model, ["x", "y"], tmp_path / "model.arpa")
     assert (tmp_path / "model.arpa").read_text() == (
-        "\\data\\\nngram 1=5\nngram 2=3\n\n\\1-grams:\n-99\t<unk>\n-99\t<s>\n-99\t</s>\n"
+        "\\data\\\nngram 1=5\nngram 2=3\n\n"
+        "\\1-grams:\n-99\t<unk>\n-99\t<s>\n-99\t</s>\n"
         "-0.22184875\tx\t-99\n-0.397940009\ty\t-99\n\n\\2-grams:\n"
         "-0.477121255\tx x\n-0.176091259\tx y\n0\ty x\n\n\\end\\\n"
     )
