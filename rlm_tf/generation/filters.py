@@ -107,9 +107,10 @@ def filter_logits(
     logits = scale_by_temperature(logits, temperature)
 
     def filtered() -> tf.Tensor:
-        ordered = _descending(logits)
         size = _top_k_size(logits, top_k)
-        inside = tf.range(tf.shape(logits)[-1]) < size
+        # Sorting more than the largest k would be in vain.
+        ordered = tf.math.top_k(logits, tf.reduce_max(size)).values
+        inside = tf.range(tf.shape(ordered)[-1]) < size
         kept = tf.where(inside, ordered, _minus_infinity(logits))
         size = tf.minimum(size, _nucleus_size(kept, top_p))
         return _keep_largest(logits, ordered, size)

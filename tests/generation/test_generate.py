@@ -210,7 +210,7 @@ def test_mistakes(recurrent, convolutional):
         generate(recurrent, [1, 2], 3, seed=0)
     with pytest.raises(ValueError, match="integers"):
         generate(recurrent, [[1.5]], 3, seed=0)
-    with pytest.raises(ValueError, match="max_tokens.*-1"):
+    with pytest.raises(ValueError, match=r"max_tokens.*-1"):
         generate(recurrent, [[1]], -1, seed=0)
     with pytest.raises(tf.errors.InvalidArgumentError, match="at least one token"):
         generate(recurrent, tf.ragged.constant([[1], []], tf.int32), 3, seed=0)

@@ -92,5 +92,5 @@ def test_inverse_of_the_cumulative_distribution():
 
 
 def test_shapes_must_fit():
-    with pytest.raises(ValueError, match="draw_tokens.*axis N"):
+    with pytest.raises(ValueError, match=r"draw_tokens.*axis N"):
         draw_tokens(np.zeros((2, 3)), np.zeros(3))

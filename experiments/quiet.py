@@ -1,0 +1,37 @@
+"""Keeps TensorFlow's start-up messages off the screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+
+
+def silence_tensorflow() -> None:
+    """Imports TensorFlow without its start-up messages; call it before other imports.
+
+    `TF_CPP_MIN_LOG_LEVEL` governs only what is logged once the native libraries are
+    up. While they are loaded, TensorFlow 2.21 writes "All log messages before
+    absl::InitializeLog()" and more to standard error, whatever is set: only there, file
+    descriptor 2 leads to a temporary file, which is shown if the import fails.
+
+    Nothing is hidden from a person who has set `TF_CPP_MIN_LOG_LEVEL` below 3.
+    """
+    if int(os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") or 0) < 3:
+        return
+    if "tensorflow" in sys.modules:
+        return
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with tempfile.TemporaryFile() as messages:
+        os.dup2(messages.fileno(), 2)
+        try:
+            import tensorflow  # noqa: F401
+        except BaseException:
+            messages.seek(0)
+            os.write(terminal, messages.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            os.close(terminal)

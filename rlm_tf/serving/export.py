@@ -1,0 +1,186 @@
+"""Writes a language model as a SavedModel that answers strings."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.generation.stepwise import language_model_of
+from rlm_tf.serving.language_model_service import LanguageModelService
+from rlm_tf.serving.scoring import log_softmax_at
+
+_CHECKED_TOKENS = 300  # longer than a window of the scoring loop
+_FILE = "saved_model.pb"
+
+
+def export_language_model(
+    model: keras.Model,
+    vocabulary: Vocabulary,
+    path: str | os.PathLike[str],
+    *,
+    context_length: int | None = None,
+    overwrite: bool = False,
+) -> pathlib.Path:
+    """Writes a SavedModel with the signatures `score`, `next_token` and `generate`.
+
+    What they take and return is described in `LanguageModelService`. The SavedModel
+    holds the weights of the language model and the vocabulary; optimiser, carried
+    states, restricted models and training texts stay behind. It consists of operations
+    of plain TensorFlow, so `import tensorflow` and an unmodified TensorFlow Serving
+    load it, on any device.
+
+    It is written beside `path`, loaded again, compared with `model` and only then
+    renamed to `path`.
+
+    Args:
+        model: A recurrent language model, a wrapper with one as `.model`, or any Keras
+            model from tokens `[B, T]` to logits `[B, T, V]`.
+        vocabulary: The vocabulary that the model was trained with.
+        path: Directory to be made; parents are made too.
+        context_length: Most tokens that a model without states is run on; such a
+            model needs it.
+        overwrite: Whether a SavedModel at `path` is replaced.
+
+    Returns:
+        `path`.
+
+    Raises:
+        FileExistsError: If there is something at `path` that may not be replaced.
+        ValueError: If model and vocabulary do not belong together, if a model without
+            states comes without `context_length`, if the graph has operations that
+            need XLA or a GPU, or if the SavedModel's numbers are not the model's.
+    """
+    path = pathlib.Path(path)
+    _check_place(path, overwrite)
+    model = _without_jit(language_model_of(model))
+    service = LanguageModelService(model, vocabulary, context_length=context_length)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = pathlib.Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        written = beside / "new"
+        tf.saved_model.save(
+            service,
+            str(written),
+            signatures=service.signatures(),
+            options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+        )
+        _make_portable(written)
+        _check_numbers(written, model, vocabulary, context_length)
+        _move(written, path, beside / "old")
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return path
+
+
+# === Place ===
+
+
+def _check_place(path: pathlib.Path, overwrite: bool) -> None:
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+        return
+    if not (path / _FILE).is_file():
+        raise FileExistsError(
+            f"{path} exists and is not a SavedModel; choose another path."
+        )
+    if not overwrite:
+        raise FileExistsError(
+            f"{path} already holds a SavedModel; choose another path or say overwrite."
+        )
+
+
+def _move(written: pathlib.Path, path: pathlib.Path, old: pathlib.Path) -> None:
+    """Renames `written` to `path`; what was there goes to `old`."""
+    if not path.exists():
+        os.rename(written, path)
+        return
+    os.rename(path, old)
+    try:
+        os.rename(written, path)
+    except BaseException:
+        os.rename(old, path)
+        raise
+
+
+# === Checks ===
+
+
+def _without_jit(model: keras.Model) -> keras.Model:
+    """Returns the model, or a copy that does not force XLA on whoever serves it."""
+    if getattr(model, "jit_loop", None) is not True:
+        return model
+    copy = type(model).from_config({**model.get_config(), "jit_loop": False})
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def _make_portable(directory: pathlib.Path) -> None:
+    """Checks the operations of a SavedModel and removes what refers to gradients.
+
+    Operations with a custom gradient name it, and a loader that does not find it prints
+    dozens of warnings; nobody differentiates a served model.
+
+    Raises:
+        ValueError: If there are operations that run on few machines.
+    """
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((directory / _FILE).read_bytes())
+    functions = saved_model.meta_graphs[0].graph_def.library.function
+    special = set()
+    for function in functions:
+        # Reading an absent attribute of a protocol buffer would create it.
+        if "_XlaMustCompile" in function.attr and function.attr["_XlaMustCompile"].b:
+            special.add("XLA")
+        for node in function.node_def:
+            node.attr.pop("_gradient_op_type", None)
+            if node.op.startswith(("Cudnn", "Xla")):
+                special.add(node.op)
+    if special:
+        raise ValueError(
+            f"export_language_model: the model computes with {', '.join(special)}, "
+            "which a server may not have. Export in a process that sees no GPU "
+            "(CUDA_VISIBLE_DEVICES=-1), and build layers without jit_compile."
+        )
+    (directory / _FILE).write_bytes(saved_model.SerializeToString())
+    # An optional file with a checksum of what has just changed.
+    (directory / "fingerprint.pb").unlink(missing_ok=True)
+
+
+def _check_numbers(
+    directory: pathlib.Path,
+    model: keras.Model,
+    vocabulary: Vocabulary,
+    context_length: int | None,
+) -> None:
+    """Raises ValueError unless `score` gives the Keras model's log-probabilities."""
+    length = min(_CHECKED_TOKENS, context_length or _CHECKED_TOKENS)
+    ids = np.random.default_rng(0).integers(len(vocabulary), size=length)
+    texts = [vocabulary.decode(ids[:part]) for part in (length, length // 2, 0)]
+    score = tf.saved_model.load(str(directory)).signatures["score"]
+    found = score(texts=tf.constant(texts))["log_probs"].numpy()
+    worst = 0.0
+    for row, text in enumerate(texts):
+        tokens = vocabulary.encode(text)[:length]
+        if not len(tokens):
+            continue
+        read = np.concatenate([[vocabulary.eos_id], tokens[:-1]])[np.newaxis]
+        logits = model(tf.constant(read, tf.int32), training=False)
+        expected = log_softmax_at(logits, tf.constant(tokens[np.newaxis])).numpy()[0]
+        error = np.abs(found[row, : len(tokens)] - expected)
+        worst = max(worst, np.max(error / np.maximum(np.abs(expected), 1.0)))
+    # Half precision rounds each product; only gross errors can be told from that.
+    exact = model.compute_dtype in ("float32", "float64")
+    tolerance = 1e-5 if exact else 0.05
+    if not worst <= tolerance:
+        raise ValueError(
+            "export_language_model: the SavedModel's log-probabilities differ from the "
+            f"model's by up to {worst:.3g} (relative), more than {tolerance:g}; "
+            "nothing was written. A model without states must be causal."
+        )

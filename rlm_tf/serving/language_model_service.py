@@ -1,0 +1,230 @@
+"""What an exported language model answers with: strings in, strings out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.generation.generate import generate
+from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise, read_tokens
+from rlm_tf.serving.scoring import token_log_probs
+
+MAX_TOKENS = 10_000
+
+_STRINGS = tf.TensorSpec([None], tf.string)
+_INTEGER = tf.TensorSpec([], tf.int32)
+_NUMBER = tf.TensorSpec([], tf.float32)
+
+
+class LanguageModelService(tf.Module):
+    """`score`, `next_token` and `generate` on raw UTF-8 strings.
+
+    Texts are read under the rule of the vocabulary, a newline being `<eos>`, and every
+    text is preceded by `<eos>`, as in training. None is added at the end. Unknown words
+    become `<unk>`; where the vocabulary has no `<unk>`, they are an error that names
+    them. Invalid UTF-8 is replaced by U+FFFD (under the rule `bytes` it stays).
+
+    Only operations of plain TensorFlow are used. The module tracks the weights that the
+    functions read and the vocabulary, not the Keras model: no optimiser, no metric, no
+    carried state.
+
+    Args:
+        model: A recurrent language model, a wrapper with one as `.model`, or any Keras
+            model from tokens to logits.
+        vocabulary: The vocabulary that the model was trained with.
+        context_length: Most tokens that a model without states is run on.
+
+    Raises:
+        ValueError: If the model's logits do not have one entry per token of the
+            vocabulary, or if it needs a `context_length`.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        vocabulary: Vocabulary,
+        *,
+        context_length: int | None = None,
+    ) -> None:
+        super().__init__(name="language_model_service")
+        stepwise = as_stepwise(model, context_length)
+        features, _ = stepwise.forward(
+            tf.zeros([1, 1], tf.int32), stepwise.zero_states(1)
+        )
+        size = stepwise.output_logits(features).shape[-1]
+        if size != len(vocabulary):
+            raise ValueError(
+                f"the model predicts {size} tokens, but the vocabulary has "
+                f"{len(vocabulary)}: they do not belong together."
+            )
+        # Inside a plain object, so that tf.Module does not track the Keras model.
+        self._language_model = _Untracked(stepwise)
+        self._size = size
+        self._eos_id = vocabulary.eos_id
+        self._tables = vocabulary.graph_tables()
+        self._names = tf.Variable(
+            list(vocabulary.tokens), trainable=False, name="token_names"
+        )
+        functions = (self.score, self.next_token, self.generate)
+        self._weights = _variables_of(functions)
+
+    @tf.function(input_signature=[_STRINGS], autograph=False)
+    def score(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the log-probability of every token of N texts.
+
+        Args:
+            texts: Strings `[N]`.
+
+        Returns:
+            `log_probs`: float32 `[N, L]`, nats, L the largest number of tokens; 0
+                beyond a text's end;
+            `tokens`: strings `[N, L]`, the names of the scored tokens (`<eos>` for a
+                newline, `<unk>` for an unknown word); "" beyond a text's end;
+            `lengths`: int32 `[N]`, the numbers of tokens;
+            `total`: float32 `[N]`, sums of `log_probs`;
+            `perplexity`: float32 `[N]`, `exp(-total / lengths)`; 1 for a text without
+                tokens.
+        """
+        ids = self._tables.encode(texts)
+        log_probs = token_log_probs(self._language_model.value, ids, self._eos_id)
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        # A float32 sum of thousands of terms would lose digits.
+        total = tf.reduce_sum(tf.cast(log_probs, tf.float64), axis=1)
+        mean = tf.math.divide_no_nan(total, tf.cast(lengths, tf.float64))
+        names = tf.ragged.map_flat_values(lambda i: tf.gather(self._names, i), ids)
+        return {
+            "log_probs": log_probs,
+            "tokens": names.to_tensor(""),
+            "lengths": lengths,
+            "total": tf.cast(total, tf.float32),
+            "perplexity": tf.cast(tf.exp(-mean), tf.float32),
+        }
+
+    @tf.function(input_signature=[_STRINGS, _INTEGER], autograph=False)
+    def next_token(self, texts: tf.Tensor, k: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the k most probable next tokens after each text.
+
+        Args:
+            texts: Strings `[N]`.
+            k: int32 >= 1; more than V counts as V.
+
+        Returns:
+            `tokens`: strings `[N, k]`, names of tokens, most probable first;
+            `probabilities`: float32 `[N, k]`.
+
+        Raises:
+            tf.errors.InvalidArgumentError: When run, if k < 1.
+        """
+        k = _checked(k, k >= 1, "next_token: k must be at least 1, found")
+        context = self._with_eos(self._tables.encode(texts))
+        model = self._language_model.value
+        states = model.zero_states(tf.cast(context.nrows(), tf.int32))
+        states = read_tokens(model, context[:, :-1], states)
+        last = tf.gather(context.flat_values, context.row_limits() - 1)
+        features, _ = model.forward(last[:, tf.newaxis], states)
+        logits = tf.cast(model.output_logits(features)[:, 0], tf.float32)
+        best = tf.math.top_k(tf.nn.softmax(logits), tf.minimum(k, self._size))
+        return {
+            "tokens": tf.gather(self._names, best.indices),
+            "probabilities": best.values,
+        }
+
+    @tf.function(
+        input_signature=[_STRINGS, _INTEGER, _NUMBER, _INTEGER, _NUMBER, _INTEGER],
+        autograph=False,
+    )
+    def generate(
+        self,
+        prompts: tf.Tensor,
+        max_tokens: tf.Tensor,
+        temperature: tf.Tensor,
+        top_k: tf.Tensor,
+        top_p: tf.Tensor,
+        seed: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Continues each prompt.
+
+        The text of row i is a function of its prompt, the parameters, `seed` and i.
+
+        Args:
+            prompts: Strings `[N]`; empty ones are fine.
+            max_tokens: int32, the number of new tokens, 0 to 10,000.
+            temperature: float32 >= 0; 0 takes the most probable token.
+            top_k: int32; only the k most probable tokens are drawn; 0: all.
+            top_p: float32 in [0, 1]; only the most probable tokens that together reach
+                this probability are drawn; 1: all.
+            seed: int32.
+
+        Returns:
+            `text`: strings `[N]`, the new tokens as readable text;
+            `full_text`: strings `[N]`, the prompts, as the model read them, and the
+                new tokens.
+
+        Raises:
+            tf.errors.InvalidArgumentError: When run, if a parameter is out of range.
+        """
+        max_tokens = _checked(
+            max_tokens,
+            (max_tokens >= 0) & (max_tokens <= MAX_TOKENS),
+            f"generate: max_tokens must be in [0, {MAX_TOKENS}], found",
+        )
+        temperature = _checked(
+            temperature,
+            (temperature >= 0) & tf.math.is_finite(temperature),
+            "generate: temperature must be >= 0 and finite, found",
+        )
+        top_k = _checked(top_k, top_k >= 0, "generate: top_k must be >= 0, found")
+        top_p = _checked(
+            top_p,
+            (top_p >= 0) & (top_p <= 1),
+            "generate: top_p must be in [0, 1], found",
+        )
+        ids = self._tables.encode(prompts)
+        new = generate(
+            self._language_model.value,
+            self._with_eos(ids),
+            max_tokens,
+            seed=seed,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+        )
+        return {
+            "text": self._tables.decode(new),
+            "full_text": self._tables.decode(tf.concat([ids, new], axis=1)),
+        }
+
+    def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
+        """Returns the concrete functions for `tf.saved_model.save`."""
+        return {
+            name: getattr(self, name).get_concrete_function()
+            for name in ("score", "next_token", "generate")
+        }
+
+    def _with_eos(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
+        eos = tf.fill([ids.nrows(), 1], tf.constant(self._eos_id, ids.dtype))
+        return tf.concat([tf.RaggedTensor.from_tensor(eos), ids], axis=1)
+
+
+class _Untracked:
+    """Holds a value in a way that TensorFlow's tracking does not look into."""
+
+    def __init__(self, value: StepwiseModel) -> None:
+        self.value = value
+
+
+def _checked(value: tf.Tensor, valid: tf.Tensor, message: str) -> tf.Tensor:
+    with tf.control_dependencies([tf.debugging.Assert(valid, [message, value])]):
+        return tf.identity(value)
+
+
+def _variables_of(functions: tuple[Any, ...]) -> list[tf.Variable]:
+    """Returns the variables that the functions read, each once."""
+    found = {}
+    for function in functions:
+        for variable in function.get_concrete_function().graph.variables:
+            found[variable.ref()] = variable
+    return list(found.values())

@@ -1,0 +1,110 @@
+"""Log-probabilities of texts of unequal length, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from rlm_tf.generation.stepwise import StepwiseModel, longest_window
+
+# Positions whose features, and whose logits, are in memory at once.
+_FEATURE_POSITIONS = 16384
+_LOGIT_POSITIONS = 1024
+
+
+def token_log_probs(
+    model: StepwiseModel, tokens: tf.RaggedTensor, prefix: int
+) -> tf.Tensor:
+    """Returns the log-probability of every token given the ones before it.
+
+    A loop over windows carries the states, and within a window a loop over blocks of
+    positions applies the output layer: a text of 25,000 words never asks for 25,000 x V
+    logits, nor does a large batch.
+
+    Args:
+        model: The model.
+        tokens: int32 `[N, (T)]`.
+        prefix: Token that stands before every text, `<eos>` as in training.
+
+    Returns:
+        Natural logarithms, float32 `[N, L]`, L the longest T; 0 beyond a text's end.
+    """
+    num_rows = tf.cast(tokens.nrows(), tf.int32)
+    targets = tokens.to_tensor(prefix)
+    longest = tf.shape(targets)[1]
+    lengths = tf.cast(tokens.row_lengths(), tf.int32)
+    window = tf.clip_by_value(
+        _FEATURE_POSITIONS // tf.maximum(num_rows, 1), 1, longest_window(model)
+    )
+    window = tf.minimum(window, tf.maximum(longest, 1))
+    steps = tf.maximum(-(-longest // window), 1)
+    targets = tf.pad(targets, [[0, 0], [0, steps * window - longest]])
+    inputs = tf.concat(
+        [tf.fill([num_rows, 1], tf.constant(prefix, targets.dtype)), targets[:, :-1]],
+        axis=1,
+    )
+
+    def body(
+        step: tf.Tensor, states: Any, written: tf.TensorArray
+    ) -> tuple[tf.Tensor, Any, tf.TensorArray]:
+        first = step * window
+        features, states = model.forward(inputs[:, first : first + window], states)
+        scored = first + tf.range(window) < lengths[:, tf.newaxis]
+        log_probs = _target_log_probs(
+            model,
+            tf.boolean_mask(features, scored),
+            tf.boolean_mask(targets[:, first : first + window], scored),
+        )
+        log_probs = tf.scatter_nd(
+            tf.where(scored), log_probs, tf.shape(scored, tf.int64)
+        )
+        return step + 1, states, written.write(step, log_probs)
+
+    array = tf.TensorArray(tf.float32, steps, element_shape=[None, None])
+    _, _, array = tf.while_loop(
+        lambda step, *_: step < steps,
+        body,
+        (0, model.zero_states(num_rows), array),
+        parallel_iterations=1,
+    )
+    windows = tf.transpose(array.stack(), [1, 0, 2])
+    return tf.reshape(windows, [num_rows, steps * window])[:, :longest]
+
+
+def _target_log_probs(
+    model: StepwiseModel, features: tf.Tensor, targets: tf.Tensor
+) -> tf.Tensor:
+    """Maps features `[P, D]` and targets `[P]` to log-probabilities, float32 `[P]`."""
+    positions = tf.size(targets)
+    blocks = tf.maximum(-(-positions // _LOGIT_POSITIONS), 1)
+    size = -(-positions // blocks)
+    missing = blocks * size - positions
+    features = tf.pad(features, [[0, missing], [0, 0]])
+    targets = tf.pad(targets, [[0, missing]])
+    features = tf.reshape(features, [blocks, size, features.shape[-1]])
+
+    def of_block(block: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        logits = model.output_logits(block[0][tf.newaxis])[0]
+        return log_softmax_at(logits, block[1])
+
+    log_probs = tf.map_fn(
+        of_block,
+        (features, tf.reshape(targets, [blocks, size])),
+        fn_output_signature=tf.TensorSpec([None], tf.float32),
+        parallel_iterations=1,
+    )
+    return tf.reshape(log_probs, [-1])[:positions]
+
+
+def log_softmax_at(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    """Returns `log softmax(logits)[targets]` in float32.
+
+    Args:
+        logits: `[..., V]`.
+        targets: Ids `[...]`.
+    """
+    logits = tf.cast(logits, tf.float32)
+    # The sparse cross-entropy kernel also computes its gradient: three times the cost.
+    chosen = tf.gather(logits, targets, batch_dims=targets.shape.rank)
+    return chosen - tf.reduce_logsumexp(logits, axis=-1)
