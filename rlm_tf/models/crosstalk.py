@@ -13,7 +13,7 @@ from rlm_tf.objectives.imm import crosstalk_surrogate
 
 
 class CrosstalkSamples:
-    """Loss and gradient of the induced model of k samples in the memory of one.
+    """Loss and gradient of the induced model of k samples, in the memory of one.
 
     The forward pass accumulates `S = sum_i Q_i` sample by sample; the backward pass
     runs each sample again with the constant weights `C_i = Q_i / S`. Peak memory does
@@ -53,8 +53,10 @@ class CrosstalkSamples:
         loss = -tf.reduce_sum(multiply_no_nan_log(target_probs, log_induced), axis=-1)
         self.loss = tf.where(samples > 0, loss, tf.zeros_like(loss))
 
-    def gradient(self, variables: Sequence[Any], scale: tf.Tensor) -> list[Gradient]:
-        """Returns the gradient of `sum(scale * loss)`, dense, one a variable."""
+    def loss_and_gradient(
+        self, variables: Sequence[Any], scale: tf.Tensor
+    ) -> tuple[tf.Tensor, list[Gradient]]:
+        """Returns `loss` `[N]` and the dense gradient of `sum(scale * loss)`."""
 
         def accumulate(sample: tf.Tensor, *totals: tf.Tensor) -> list[tf.Tensor]:
             with tf.GradientTape() as tape:
@@ -80,7 +82,7 @@ class CrosstalkSamples:
             [tf.constant(0), *zeros],
             parallel_iterations=1,
         )
-        return totals
+        return self.loss, totals
 
 
 def _log_add_exp(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:

@@ -15,7 +15,7 @@ from rlm_tf.models.sampled_contexts import SampledContexts
 from rlm_tf.models.short_contexts import short_contexts
 from rlm_tf.models.term import (
     Coefficient,
-    GradientFunction,
+    LossAndGradient,
     Term,
     coefficient_at,
 )
@@ -172,11 +172,11 @@ class InducedModelMatching(ObjectiveModel):
     def induced_term(
         self,
         index: int,
-        loss: tf.Tensor,
+        loss: tf.Tensor | None,
         weights: tf.Tensor,
         *,
         clip_norm: float | None,
-        gradient_fn: GradientFunction | None = None,
+        loss_and_gradient: LossAndGradient | None = None,
     ) -> Term:
         """Returns the IMM term of one restricted model; contexts call it."""
         return Term(
@@ -185,7 +185,7 @@ class InducedModelMatching(ObjectiveModel):
             weights,
             coefficient=self._coefficient(index),
             clip_norm=clip_norm,
-            gradient_fn=gradient_fn,
+            loss_and_gradient=loss_and_gradient,
         )
 
     def soft_target_term(
@@ -332,8 +332,9 @@ def _shared_vocabulary_size(
     for restricted in restricted_models:
         if restricted.vocabulary_size is None:
             raise ValueError(
-                f"InducedModelMatching: the restricted model {type(restricted).__name__} "
-                "has not been fitted; call its `fit(tokens, vocabulary_size)` first."
+                "InducedModelMatching: the restricted model "
+                f"{type(restricted).__name__} has not been fitted; call its "
+                "`fit(tokens, vocabulary_size)` first."
             )
         sizes.append(restricted.vocabulary_size)
     known = {size for size in sizes if size is not None}

@@ -90,38 +90,38 @@ class ObjectiveModel(keras.Model):
             # Before replicas meet: the list of losses is shared by their threads.
             extra = self._extra_losses()
             reductions = [_Reduction(term) for term in terms]
-            values = [reduction.local_value() for reduction in reductions]
-            joint = [
-                scale * tf.cast(term.coefficient, value.dtype) * value
-                for term, value in zip(terms, values, strict=True)
-                if not term.is_separate
-            ]
-            total = None if extra is None else scale * extra
-            for value in joint:
-                total = value if total is None else total + value
-            separate = [scale * value for value in values]
+            joint = [r.weighted_value() for r in reductions if not r.term.is_separate]
+            if extra is not None:
+                joint.append(extra)
+            total = scale * tf.add_n(joint) if joint else None
+            separate = {
+                r.term.name: scale * r.value()
+                for r in reductions
+                if r.term.is_separate and r.term.loss_and_gradient is None
+            }
         gradients: list[Gradient] = [None] * len(variables)
         if total is not None:
-            gradients = self._deduplicated(tape.gradient(total, variables))
-        reduced = False
-        for term, reduction, value in zip(terms, reductions, separate, strict=True):
+            gradients = _deduplicated(tape.gradient(total, variables))
+        # Clipping needs the sum over replicas; from the first clipped term on, all
+        # gradients are sums.
+        summed = False
+        for reduction in reductions:
+            term = reduction.term
             if not term.is_separate:
                 continue
-            if term.gradient_fn is None:
-                own = tape.gradient(value, variables)
+            if term.loss_and_gradient is None:
+                own = tape.gradient(separate[term.name], variables)
             else:
-                own = term.gradient_fn(variables, scale * reduction.scale())
-            own = self._deduplicated(own)
-            if term.clip_norm is not None:
-                if not reduced:
-                    gradients = gradient_lists.sum_over_replicas(gradients)
-                    reduced = True
-                own = _clip(
-                    gradient_lists.sum_over_replicas(own),
-                    unit * term.clip_norm,
-                )
-            elif reduced:
+                loss, own = term.loss_and_gradient(variables, scale * reduction.scale())
+                reduction.set_loss(loss)
+            own = _deduplicated(own)
+            if term.clip_norm is not None and not summed:
+                gradients = gradient_lists.sum_over_replicas(gradients)
+                summed = True
+            if summed:
                 own = gradient_lists.sum_over_replicas(own)
+            if term.clip_norm is not None:
+                own = _clip(own, unit * term.clip_norm)
             if term.variable_factor is not None:
                 own = [
                     gradient_lists.scale([g], term.variable_factor(v))[0]
@@ -131,22 +131,21 @@ class ObjectiveModel(keras.Model):
             gradients = gradient_lists.add(gradients, own)
         del tape
         if self.clip_norm is not None:
-            if not reduced:
+            if not summed:
                 gradients = gradient_lists.sum_over_replicas(gradients)
-                reduced = True
+                summed = True
             gradients = _clip(gradients, unit * self.clip_norm)
-        if reduced:
+        if summed:
             # The optimiser is going to add up what every replica passes.
             gradients = gradient_lists.scale(gradients, 1.0 / _num_replicas())
         self.optimizer.apply(gradients, variables)
-        return self._update_metrics(terms, reductions, extra)
+        return self._update_metrics(reductions, extra)
 
     def test_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         terms = self.objective_terms(x, y, sample_weight, training=False)
         extra = self._extra_losses()
-        reductions = [_Reduction(term) for term in terms]
-        return self._update_metrics(terms, reductions, extra)
+        return self._update_metrics([_Reduction(term) for term in terms], extra)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -159,9 +158,6 @@ class ObjectiveModel(keras.Model):
 
     # === Parts ===
 
-    def _deduplicated(self, gradients: list[Gradient]) -> list[Gradient]:
-        return [gradient_lists.deduplicate(gradient) for gradient in gradients]
-
     def _extra_losses(self) -> tf.Tensor | None:
         """Returns this replica's share of `self.losses`, or None."""
         if not self.losses:
@@ -170,17 +166,15 @@ class ObjectiveModel(keras.Model):
         return tf.add_n(losses) / _num_replicas()
 
     def _update_metrics(
-        self, terms: list[Term], reductions: list[_Reduction], extra: tf.Tensor | None
+        self, reductions: list[_Reduction], extra: tf.Tensor | None
     ) -> dict[str, Any]:
         total = tf.constant(0.0) if extra is None else extra
-        for term, reduction in zip(terms, reductions, strict=True):
-            value = tf.cast(reduction.local_value(), tf.float32)
-            total += tf.cast(term.coefficient, tf.float32) * value
-            for metric in self.term_metrics[term.name]:
+        for reduction in reductions:
+            total += reduction.weighted_value()
+            for metric in self.term_metrics[reduction.term.name]:
                 metric.update_state(reduction.loss, sample_weight=reduction.weights)
-        total = _all_reduce(total)
         self.total_metric.update_state(
-            total, sample_weight=tf.reduce_sum(reductions[0].weights)
+            _all_reduce(total), sample_weight=tf.reduce_sum(reductions[0].weights)
         )
         return self.get_metrics_result()
 
@@ -196,27 +190,48 @@ class _Reduction:
     """The global weighted mean of one term, split over replicas."""
 
     def __init__(self, term: Term):
-        loss = term.loss
-        loss = loss if loss.dtype == tf.float64 else tf.cast(loss, tf.float32)
-        if term.weights is None:
-            self.weights = tf.ones_like(loss)
-        else:
-            self.weights = tf.cast(term.weights, loss.dtype)
+        self.term = term
+        weights = term.weights
+        if weights is None:
+            weights = tf.ones_like(term.loss)
+        self.weights = _at_least_single(weights)
+        self.total = _all_reduce(tf.reduce_sum(self.weights))
+        if term.loss is not None:
+            self.set_loss(term.loss)
+
+    def set_loss(self, loss: tf.Tensor) -> None:
+        loss = _at_least_single(loss)
         if not loss.shape.is_compatible_with(self.weights.shape):
             raise ValueError(
-                f"Term `{term.name}`: `weights` must have the shape of `loss`, "
+                f"Term `{self.term.name}`: `weights` must have the shape of `loss`, "
                 f"{loss.shape}, found {self.weights.shape}."
             )
+        self.weights = tf.cast(self.weights, loss.dtype)
+        self.total = tf.cast(self.total, loss.dtype)
         # A position that does not count may hold anything, infinity included.
         self.loss = tf.where(self.weights > 0, loss, tf.zeros_like(loss))
-        self.total = _all_reduce(tf.reduce_sum(self.weights))
 
-    def local_value(self) -> tf.Tensor:
+    def value(self) -> tf.Tensor:
+        """This replica's share of the weighted mean."""
         value = tf.reduce_sum(self.loss * self.weights)
-        return tf.math.divide_no_nan(value, self.total)
+        return tf.cast(tf.math.divide_no_nan(value, self.total), tf.float32)
+
+    def weighted_value(self) -> tf.Tensor:
+        """The share times the coefficient."""
+        return tf.cast(self.term.coefficient, tf.float32) * self.value()
 
     def scale(self) -> tf.Tensor:
+        """What each entry of the loss is multiplied by in the weighted mean."""
         return tf.math.divide_no_nan(self.weights, self.total)
+
+
+def _at_least_single(tensor: tf.Tensor) -> tf.Tensor:
+    tensor = tf.convert_to_tensor(tensor)
+    return tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)
+
+
+def _deduplicated(gradients: list[Gradient]) -> list[Gradient]:
+    return [gradient_lists.deduplicate(gradient) for gradient in gradients]
 
 
 def _clip(gradients: list[Gradient], clip_norm: tf.Tensor) -> list[Gradient]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from rlm_tf.data.context_index import ContextIndex
 from rlm_tf.models.crosstalk import CrosstalkSamples
 from rlm_tf.models.language_model_view import tokens_of
 from rlm_tf.models.short_contexts import short_contexts, whole_context
-from rlm_tf.models.term import Term
+from rlm_tf.models.term import Gradient, LossAndGradient, Term
 from rlm_tf.objectives.imm import induced_cross_entropy
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class SampledContexts:
         if authors:
             terms = [terms[0]._replace(variable_factor=owner.main_factor)]
         for index in range(len(owner.restricted_models)):
-            loss, weights, gradient_fn = self._induced(
+            weights, loss_and_gradient = self._induced(
                 owner, index, tokens_of(x), sample_weight, states, samples, step
             )
             owner.record_counts(
@@ -119,10 +120,10 @@ class SampledContexts:
             )
             term = owner.induced_term(
                 index,
-                loss,
+                None,
                 weights,
                 clip_norm=None if authors else owner.clip_norm,
-                gradient_fn=gradient_fn,
+                loss_and_gradient=loss_and_gradient,
             )
             if authors:
                 terms.append(term._replace(variable_factor=owner.sampled_factor))
@@ -143,8 +144,8 @@ class SampledContexts:
         states: Any,
         samples: tf.Tensor,
         step: tf.Tensor,
-    ) -> tuple[tf.Tensor, tf.Tensor, Any]:
-        """Returns loss `[N]`, weights `[N]` and the gradient function of one model."""
+    ) -> tuple[tf.Tensor, LossAndGradient]:
+        """Returns the weights `[N]` of one model's term, and what computes the rest."""
         restricted, view = owner.restricted_models[index], owner.view
         length = restricted.context_length
         shape = tf.shape(tokens)
@@ -169,21 +170,33 @@ class SampledContexts:
 
         if owner.gradient == "crosstalk":
             crosstalk = CrosstalkSamples(log_probs, target_probs, samples)
-            return crosstalk.loss, weights, crosstalk.gradient
+            return weights, crosstalk.loss_and_gradient
 
-        def direct(count: int) -> tf.Tensor:
-            stacked = tf.stack([log_probs(tf.constant(i)) for i in range(count)])
-            return induced_cross_entropy(target_probs, stacked).loss
+        def loss_and_gradient(
+            variables: Sequence[Any], scale: tf.Tensor
+        ) -> tuple[tf.Tensor, list[Gradient]]:
+            def with_samples(count: int) -> list[tf.Tensor]:
+                with tf.GradientTape() as tape:
+                    stacked = tf.stack(
+                        [log_probs(tf.constant(i)) for i in range(count)]
+                    )
+                    loss = induced_cross_entropy(target_probs, stacked).loss
+                    total = tf.reduce_sum(loss * scale)
+                zero = tf.UnconnectedGradients.ZERO
+                own = tape.gradient(total, variables, unconnected_gradients=zero)
+                return [loss, *[tf.convert_to_tensor(g) for g in own]]
 
-        loss = tf.switch_case(
-            tf.where(samples == self.k, 1, tf.where(samples == 0, 0, 2)),
-            [
-                lambda: tf.zeros_like(weights),
-                lambda: direct(self.k),
-                lambda: direct(1),
-            ],
-        )
-        return loss, weights, None
+            def without() -> list[tf.Tensor]:
+                zeros = [tf.zeros_like(tf.convert_to_tensor(v)) for v in variables]
+                return [tf.zeros_like(weights), *zeros]
+
+            loss, *own = tf.switch_case(
+                tf.where(samples == self.k, 1, tf.where(samples == 0, 0, 2)),
+                [without, lambda: with_samples(self.k), lambda: with_samples(1)],
+            )
+            return loss, own
+
+        return weights, loss_and_gradient
 
     def _windows(
         self, ends: tf.Tensor, position: tf.Tensor

@@ -9,8 +9,11 @@ import keras
 import tensorflow as tf
 
 Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices | None
-# (variables, scale per position) -> gradient of sum(scale * loss), one a variable.
-GradientFunction: TypeAlias = Callable[[Sequence[Any], tf.Tensor], list[Gradient]]
+# (variables, scale per position) -> loss per position, and the gradient of
+# sum(scale * loss), one a variable.
+LossAndGradient: TypeAlias = Callable[
+    [Sequence[Any], tf.Tensor], tuple[tf.Tensor, list[Gradient]]
+]
 Coefficient: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
 
 
@@ -19,31 +22,33 @@ class Term(NamedTuple):
 
     Attributes:
         name: Also the name of its metric.
-        loss: Loss of each position or example, any shape, nats.
+        loss: Loss of each position or example, any shape, nats; None with
+            `loss_and_gradient`.
         weights: Weight of each entry of `loss`, or None for ones. The term's value is
             `sum(loss * weights) / sum(weights)` over all replicas.
         coefficient: Multiplies the value in the total loss.
         clip_norm: The gradient of this term alone is clipped to this global norm,
             before `coefficient` multiplies it. None: not clipped on its own.
-        gradient_fn: Computes the term's gradient where the tape cannot (sequential
-            backward passes). It gets the variables and what each entry of `loss` is
-            multiplied by, and returns one gradient a variable. None: use the tape.
+        loss_and_gradient: Computes loss and gradient together where the tape of the
+            step cannot or must not (sequential backward passes, branches). It gets the
+            variables and what each entry of the loss is multiplied by in the total, and
+            returns the loss and one gradient a variable. Needs `weights`.
         variable_factor: What this term's gradient to a variable is multiplied by after
             clipping; None: nothing.
     """
 
     name: str
-    loss: tf.Tensor
+    loss: tf.Tensor | None
     weights: tf.Tensor | None = None
     coefficient: float | tf.Tensor = 1.0
     clip_norm: float | None = None
-    gradient_fn: GradientFunction | None = None
+    loss_and_gradient: LossAndGradient | None = None
     variable_factor: Callable[[Any], float] | None = None
 
     @property
     def is_separate(self) -> bool:
         """Whether the term is differentiated on its own."""
-        own = (self.clip_norm, self.gradient_fn, self.variable_factor)
+        own = (self.clip_norm, self.loss_and_gradient, self.variable_factor)
         return any(option is not None for option in own)
 
 

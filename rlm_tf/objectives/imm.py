@@ -52,25 +52,25 @@ def induced_log_probs(
     check_floating("induced_log_probs", sample_log_probs=samples)
     if log_weights is None:
         return log_mean_exp(samples, axis=0)
-    log_weights = tf.cast(log_weights, samples.dtype)
+    weights = tf.cast(log_weights, samples.dtype)
     first = samples[..., 0]
-    if log_weights.shape.rank == 1:
-        first = tf.reshape(first, [samples.shape[0], -1])[:, 0]
+    if weights.shape.rank == 1:
+        first = tf.reshape(first, [tf.shape(samples)[0], -1])[:, 0]
         check_shapes(
             "induced_log_probs",
             sample_log_probs=(first, "K"),
-            log_weights=(log_weights, "K"),
+            log_weights=(weights, "K"),
         )
         ones = [1] * (samples.shape.rank - 1)
-        log_weights = tf.reshape(log_weights, [-1, *ones])
+        weights = tf.reshape(weights, [-1, *ones])
     else:
         check_shapes(
             "induced_log_probs",
             sample_log_probs=(first, "..."),
-            log_weights=(log_weights, "..."),
+            log_weights=(weights, "..."),
         )
-        log_weights = log_weights[..., tf.newaxis]
-    return log_mean_exp(samples, axis=0, log_weights=log_weights)
+        weights = weights[..., tf.newaxis]
+    return log_mean_exp(samples, axis=0, log_weights=weights)
 
 
 def induced_cross_entropy(

@@ -27,13 +27,16 @@ class TwoTerms(ObjectiveModel):
         x, ids = inputs
         return tf.linalg.matvec(x, tf.convert_to_tensor(self.w)) + self.e(ids)[:, 0]
 
+    def _fourth(self, error):
+        return None if "loss_and_gradient" in self.second else error**4
+
     def objective_terms(self, x, y, sample_weight, training):
         error = self(x) - y
         if self.regulariser:
             self.add_loss(self.regulariser * tf.reduce_sum(tf.square(self.w)))
         return [
             Term("square", error**2, sample_weight, **self.first),
-            Term("fourth", error**4, **self.second),
+            Term("fourth", self._fourth(error), **self.second),
         ]
 
 
@@ -117,24 +120,27 @@ def test_total_is_clipped_after_the_sum(rng):
     np.testing.assert_allclose(moved, _clip(total, 0.5), rtol=1e-3, atol=1e-5)
 
 
-def test_gradient_function_and_variable_factor_replace_the_tape(rng):
+def test_a_term_may_bring_its_own_gradient_and_variable_factors(rng):
     batch = _batch(rng)
     seen = []
 
-    def gradient_fn(variables, scale):
+    def loss_and_gradient(variables, scale):
         seen.append(scale.shape)
-        return [tf.ones(v.shape) * tf.reduce_sum(scale) for v in variables]
+        ones = [tf.ones(v.shape) * tf.reduce_sum(scale) for v in variables]
+        return tf.fill(scale.shape, 2.5), ones
 
     model = TwoTerms(
         second={
-            "gradient_fn": gradient_fn,
+            "weights": tf.ones(4),
+            "loss_and_gradient": loss_and_gradient,
             "coefficient": 0.5,
             "variable_factor": lambda v: 3.0 if "embed" in v.path else 1.0,
         }
     )
-    moved, _ = _step(model, batch)
+    moved, logs = _step(model, batch)
     expected = _gradients(batch, 2, batch[2]) + 0.5 * np.repeat([1.0, 3.0], [3, 4])
     assert seen[0] == [4]
+    np.testing.assert_allclose(logs["fourth"], [2.5])
     np.testing.assert_allclose(moved, expected, rtol=1e-3, atol=1e-4)
 
 
