@@ -155,8 +155,8 @@ class BackoffModel(RestrictedModel):
         contexts = self._context_matrix(short_contexts)
         size = self._known_vocabulary_size()
         count = tf.shape(contexts)[0]
-        # Frequent words recur in a batch and have the longest rows, so a level makes each
-        # distinct row once; `copies` says which of them belongs to each context.
+        # Frequent words recur in a batch and have the longest rows: a level makes each
+        # distinct row once, and `copies` says which of them belongs to each context.
         rows = tf.cast(_tensor(self._base), tf.float32)[tf.newaxis, :]
         copies = tf.zeros([count], tf.int64)
         numbers = self._context_numbers(contexts)

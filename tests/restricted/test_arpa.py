@@ -122,6 +122,18 @@ class TestForeignFile:
         model = read_arpa(path, ["a", "<unk>", "new"], normalize=False)
         np.testing.assert_allclose(model.probs_numpy([[1, 1]])[0, 1:], [0.1, 0])
 
+    def test_contexts_whose_suffixes_were_pruned(self, tmp_path):
+        path = tmp_path / "pruned.arpa"
+        path.write_text(
+            "\\data\\\nngram 1=3\nngram 2=2\nngram 3=2\n\n\\1-grams:\n-0.4\ta\t-0.1\n"
+            "-0.5\tb\n-0.6\tc\n\n\\2-grams:\n-0.3\ta b\t-0.2\n-0.7\ta c\t-0.9\n\n"
+            "\\3-grams:\n-0.25\ta b c\n-0.45\ta c c\n\n\\end\\\n"
+        )
+        model = read_arpa(path, ["a", "b", "c"], normalize=False)
+        rows = np.log10(model.probs_numpy([[0, 1], [0, 2], [1, 1]]))
+        np.testing.assert_allclose(rows[:, 2], [-0.25, -0.45, -0.6])
+        np.testing.assert_allclose(rows[:, 1], [-0.7, -1.4, -0.5])
+
     def test_contradictions(self, path):
         with pytest.raises(ValueError, match="'<eos>' is not in the vocabulary"):
             read_arpa(path, ["a"], sentence_boundary="<eos>")
