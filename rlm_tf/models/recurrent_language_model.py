@@ -202,6 +202,8 @@ class RecurrentLanguageModel(ObjectiveModel):
             layer.build((None, None, input_width))
             input_width = layer.cell.output_size
             self.recurrent_layers.append(layer)
+            # tf.train.Checkpoint does not look into lists of a Keras model.
+            setattr(self, layer.name, layer)
         self.projection = None
         if self.projection_width is not None:
             self.projection = keras.layers.Dense(

@@ -237,8 +237,8 @@ def test_inside_a_while_loop(rng):
     assert_all_close([run()], [expected[:, -2:]], 1e-6)
 
 
-def test_replicas_of_a_mirrored_strategy(rng):
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+def test_replicas_of_a_mirrored_strategy(rng, two_replicas):
+    strategy = two_replicas
     with strategy.scope():
         cell = LSTMCell(H)
         layer = make(cell, jit_loop=False)

@@ -1,0 +1,387 @@
+"""The recurrent language model: numbers, state, fit(), saving, replicas."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+
+V, H, B, T = 11, 6, 4, 5
+
+
+def make(**kwargs):
+    kwargs = {"initializer_scale": 0.5, **kwargs}
+    return RecurrentLanguageModel(V, H, 2, **kwargs)
+
+
+def tokens(rng, steps=1):
+    return rng.integers(V, size=(steps, B, T)).astype("int32")
+
+
+def dataset(rng, steps=4, batch=B):
+    """Batches of one epoch: random tokens, streams start at the first step."""
+    x = rng.integers(V, size=(steps, batch, T)).astype("int32")
+    start = np.zeros((steps, batch), "int32")
+    start[0] = 1
+    y = np.roll(x, -1, axis=2)
+    weights = np.ones(x.shape, "float32")
+    return tf.data.Dataset.from_tensor_slices(((x, start), y, weights))
+
+
+def compile_and_fit(model, data, epochs=2, validation_data=None, **kwargs):
+    model.compile(keras.optimizers.SGD(0.5), **kwargs)
+    return model.fit(
+        data, epochs=epochs, validation_data=validation_data, shuffle=False, verbose=0
+    ).history
+
+
+def flat(states):
+    return [np.array(state) for layer in states for state in layer]
+
+
+# === Numbers ===
+
+
+def test_equals_a_model_of_keras_layers(rng):
+    model = make(embedding_width=3)
+    inputs = keras.Input((T,), dtype="int32")
+    h = keras.layers.Embedding(V, 3)(inputs)
+    for _ in range(2):
+        h = keras.layers.LSTM(H, return_sequences=True)(h)
+    other = keras.Model(inputs, keras.layers.Dense(V)(h))
+    weights = model.get_weights()
+    assert len(weights) == len(other.weights) == 9
+    for bias in (weights[3], weights[6]):
+        bias[H : 2 * H] += 1.0
+    weights[7] = weights[7].T
+    other.set_weights(weights)
+    x, y = tokens(rng, 2)
+    logits = model(x)
+    np.testing.assert_allclose(logits, other(x), rtol=1e-4, atol=1e-5)
+    expected = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
+    loss = model.nll(model.features(x), y)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"tied": True},
+        {"tied": True, "embedding_width": 3, "projection_width": 3},
+        {"projection_width": 2, "use_output_bias": False},
+    ],
+)
+def test_variants_of_the_output_layer(rng, arguments):
+    model = make(**arguments)
+    x, y = tokens(rng, 2)
+    features = model.features(x)
+    width = arguments.get("projection_width", H)
+    assert features.shape == (B, T, width)
+    kernel = model.embedding if model.tied else model.output_layer
+    expected = features.numpy() @ kernel.get_weights()[0].T
+    if model.use_output_bias:
+        expected += model.output_layer.get_weights()[-1]
+    np.testing.assert_allclose(model(x), expected, rtol=1e-5, atol=1e-6)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model.nll(model.features(x), y))
+    gradients = tape.gradient(loss, [w.value for w in model.trainable_weights])
+    assert all(gradient is not None for gradient in gradients)
+
+
+def test_uniform_recipe_covers_everything_but_the_cells_biases():
+    model = RecurrentLanguageModel(500, 40, 2, seed=3)
+    for weight in model.weights:
+        values = weight.numpy()
+        if "recurrent" in weight.path and weight.name == "bias":
+            np.testing.assert_array_equal(values, 0.0)
+        else:
+            assert -0.1 <= values.min() < -0.095
+            assert 0.095 < values.max() <= 0.1
+    same = RecurrentLanguageModel(500, 40, 2, seed=3)
+    other = RecurrentLanguageModel(500, 40, 2, seed=4)
+    for a, b, c in zip(model.weights, same.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.name == "bias" or not np.array_equal(a, c)
+    kernels = [layer.cell.kernel.numpy() for layer in model.recurrent_layers]
+    assert not np.array_equal(*kernels)
+
+
+def test_unknown_sizes_in_a_graph(rng):
+    model = make()
+    run = tf.function(
+        lambda x: model(x), input_signature=[tf.TensorSpec([None, None], tf.int32)]
+    )
+    for x in (tokens(rng)[0], tokens(rng)[0][:1, :1]):
+        np.testing.assert_allclose(run(x), model(x), rtol=1e-5, atol=1e-6)
+
+
+# === Dropout ===
+
+
+def test_dropout_masks_are_fresh_at_each_step_and_spare_the_recurrent_state(rng):
+    model = make(dropout=0.5, input_dropout=0.0)
+    x = tokens(rng)[0]
+    model.recurrent_layers = model.recurrent_layers[:1]
+    model.dropout_layers = [model.dropout_layers[0], model.dropout_layers[2]]
+    plain, plain_states = model.forward(x, model.zero_states(B), training=False)
+    dropped, states = model.forward(x, model.zero_states(B), training=True)
+    for state, expected in zip(flat(states), flat(plain_states), strict=True):
+        np.testing.assert_allclose(state, expected, rtol=1e-6)
+    kept = np.array(dropped) != 0
+    np.testing.assert_allclose(dropped[kept], 2.0 * plain[kept], rtol=1e-5)
+    assert 0.3 < kept.mean() < 0.7
+    assert any(not np.array_equal(kept[:, 0], kept[:, t]) for t in range(1, T))
+    again, _ = model.forward(x, model.zero_states(B), training=True)
+    assert not np.array_equal(kept, np.array(again) != 0)
+
+
+def test_rates_reach_their_places():
+    def rates(**kwargs):
+        model = RecurrentLanguageModel(V, H, 3, **kwargs)
+        return [layer.rate for layer in model.dropout_layers]
+
+    assert rates(dropout=0.3) == [0.3] * 4
+    assert rates(dropout=0.3, input_dropout=0.1) == [0.1, 0.3, 0.3, 0.3]
+    assert rates(dropout=0.3, output_dropout=0.0) == [0.3, 0.3, 0.3, 0.0]
+
+
+def test_restored_random_states_repeat_the_masks(rng):
+    model = make(dropout=0.5)
+    x = tokens(rng)[0]
+    variables = model.random_state_variables
+    assert len(variables) == 3
+    before = [variable.numpy() for variable in variables]
+    first = model(x, training=True)
+    assert not np.array_equal(first, model(x, training=True))
+    for variable, value in zip(variables, before, strict=True):
+        variable.assign(value)
+    np.testing.assert_array_equal(model(x, training=True), first)
+
+
+# === Carried state ===
+
+
+def test_windows_of_a_stream_equal_the_whole_stream(rng):
+    model = make()
+    x = tokens(rng)[0]
+    start = tf.ones([B], tf.int32)
+    first = model((x[:, :3], start))
+    second = model((x[:, 3:], 0 * start))
+    actual = np.concatenate([first, second], axis=1)
+    np.testing.assert_allclose(actual, model(x), rtol=1e-5, atol=1e-6)
+    _, states = model.forward(x, model.zero_states(B))
+    for state, expected in zip(flat(model.carried_states()), flat(states), strict=True):
+        np.testing.assert_allclose(state, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_flagged_rows_forget_and_the_others_do_not(rng):
+    model = make()
+    x, y = tokens(rng, 2)
+    model((x, np.ones(B, "int32")))
+    logits = model((y, np.array([0, 1, 0, 1], "int32")))
+    whole = model(np.concatenate([x, y], axis=1))[:, T:]
+    np.testing.assert_allclose(logits[0], whole[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(logits[1::2], model(y)[1::2], rtol=1e-5, atol=1e-6)
+    assert not np.allclose(logits[0], model(y)[0], atol=1e-4)
+
+
+def test_evaluation_does_not_touch_the_state_of_training(rng):
+    model = make()
+    x, y = tokens(rng, 2)
+    ones = np.ones(B, "int32")
+    model((x, ones), training=True)
+    before = flat(model.carried_states(training=True))
+    model((y, ones), training=False)
+    model(y, training=True)
+    after = flat(model.carried_states(training=True))
+    np.testing.assert_array_equal(after, before)
+    assert not np.array_equal(flat(model.carried_states(training=False)), before)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_validation_inside_fit_changes_nothing(rng, jit):
+    data, validation = dataset(rng), dataset(rng, steps=2, batch=3)
+    plain, validated = make(seed=1), make(seed=1)
+    compile_and_fit(plain, data, jit_compile=jit)
+    compile_and_fit(validated, data, validation_data=validation, jit_compile=jit)
+    for a, b in zip(plain.weights, validated.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(
+        flat(plain.carried_states(training=True)),
+        flat(validated.carried_states(training=True)),
+    )
+
+
+def test_batch_size_may_change_with_new_streams_only(rng):
+    model = make()
+    model.compile()
+    for size in (4, 2, 3, 2, 1):
+        result = model.evaluate(dataset(rng, 2, size), verbose=0, return_dict=True)
+        assert np.isfinite(result["nll"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="batch size changes"):
+        model((tokens(rng)[0], np.zeros(B, "int32")))
+
+
+def test_compiled_evaluation_is_told_a_new_batch_size(rng):
+    model = make()
+    model.compile(jit_compile=True)
+    for size in (4, 2, 4):
+        model.reset_states(size)
+        result = model.evaluate(dataset(rng, 2, size), verbose=0, return_dict=True)
+        assert np.isfinite(result["nll"])
+
+
+# === fit() ===
+
+
+@pytest.mark.parametrize(
+    ("policy", "jit", "steps_per_execution"),
+    [
+        ("float32", False, 1),
+        ("float32", True, 3),
+        ("mixed_bfloat16", True, 1),
+        ("mixed_float16", False, 2),
+    ],
+)
+def test_fit_learns_and_agrees(rng, policy, jit, steps_per_execution):
+    data = dataset(rng)
+    model = make(seed=2, clip_norm=1.0, dtype=policy)
+    history = compile_and_fit(
+        model,
+        data,
+        epochs=3,
+        validation_data=data,
+        jit_compile=jit,
+        steps_per_execution=steps_per_execution,
+    )
+    assert history["nll"][-1] < history["nll"][0]
+    np.testing.assert_allclose(history["perplexity"], np.exp(history["nll"]), rtol=1e-4)
+    reference = make(seed=2, clip_norm=1.0)
+    expected = compile_and_fit(reference, data, epochs=3, validation_data=data)
+    tolerance = 1e-4 if policy == "float32" else 3e-2
+    for name in ("nll", "val_nll"):
+        np.testing.assert_allclose(history[name], expected[name], rtol=tolerance)
+
+
+def test_training_step_is_plain_gradient_descent(rng):
+    """Gradient of the mean cross-entropy, in which weight 0 does not count."""
+    data = dataset(rng, steps=1)
+    weights = rng.integers(2, size=(1, B, T)).astype("float32")
+    ((x, start), y, _) = next(iter(data))
+    data = tf.data.Dataset.from_tensors(((x, start), y, weights[0]))
+    model, other = make(), make()
+    compile_and_fit(model, data, epochs=1)
+    variables = [weight.value for weight in other.trainable_weights]
+    with tf.GradientTape() as tape:
+        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(y, other(x))
+        loss = tf.reduce_sum(nll * weights[0]) / np.sum(weights)
+    for weight, variable, gradient in zip(
+        model.trainable_weights, variables, tape.gradient(loss, variables), strict=True
+    ):
+        np.testing.assert_allclose(weight, variable - 0.5 * gradient, atol=1e-6)
+
+
+def test_two_replicas_equal_one_device(rng, two_replicas):
+    data = dataset(rng, steps=3)
+    with two_replicas.scope():
+        model = make(clip_norm=0.5)
+        model.compile(keras.optimizers.SGD(0.5), jit_compile=False)
+    history = model.fit(
+        data, epochs=2, validation_data=data, shuffle=False, verbose=0
+    ).history
+    single = make(clip_norm=0.5)
+    expected = compile_and_fit(single, data, validation_data=data)
+    for name in ("nll", "val_nll"):
+        np.testing.assert_allclose(history[name], expected[name], rtol=1e-5)
+    for a, b in zip(model.weights, single.weights, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-6)
+    for value, one in zip(
+        model.training_state.values, single.training_state.values, strict=True
+    ):
+        rows = tf.concat(two_replicas.experimental_local_results(value), axis=0)
+        np.testing.assert_allclose(rows, one, atol=1e-6)
+
+
+# === Saving ===
+
+
+def test_keras_file_has_weights_and_arguments_but_no_state(rng, tmp_path):
+    model = RecurrentLanguageModel(
+        V,
+        H,
+        1,
+        embedding_width=3,
+        projection_width=3,
+        tied=True,
+        dropout=0.4,
+        input_dropout=0.1,
+        output_dropout=0.2,
+        initializer=keras.initializers.RandomNormal(stddev=0.3),
+        initializer_scale=0.7,
+        forget_bias=0.5,
+        use_output_bias=False,
+        jit_loop=False,
+        seed=9,
+        clip_norm=2.0,
+        loss_scale=3.0,
+        name="other",
+    )
+    x = tokens(rng)[0]
+    model((x, np.ones(B, "int32")))
+    for turn in range(2):
+        path = tmp_path / f"model_{turn}.keras"
+        model.save(path)
+        loaded = keras.models.load_model(path)
+        assert loaded.get_config() == model.get_config()
+        np.testing.assert_array_equal(loaded(x), model(x))
+        assert len(loaded.weights) == len(model.weights)
+        assert loaded.evaluation_state.streams.numpy() == 0
+        model = loaded
+
+
+def test_compiled_model_goes_on_training_after_loading(rng, tmp_path):
+    data = dataset(rng)
+    model = make()
+    compile_and_fit(model, data, epochs=1)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    histories = [
+        m.fit(data, shuffle=False, verbose=0).history["nll"] for m in (model, loaded)
+    ]
+    np.testing.assert_allclose(*histories, rtol=1e-6)
+
+
+def test_checkpoint_keeps_the_carried_state(rng, tmp_path):
+    model, other = make(), make(seed=5)
+    x, y = tokens(rng, 2)
+    for training in (False, True):
+        model((x, np.ones(B, "int32")), training=training)
+    path = tf.train.Checkpoint(model=model).write(str(tmp_path / "checkpoint"))
+    tf.train.Checkpoint(model=other).read(path).assert_existing_objects_matched()
+    for a, b in zip(model.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+    zeros = np.zeros(B, "int32")
+    for training in (False, True):
+        np.testing.assert_array_equal(
+            other((y, zeros), training=training), model((y, zeros), training=training)
+        )
+
+
+# === Mistakes ===
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dropout": 1.0}, r"`dropout` must lie in \[0, 1\), found 1.0"),
+        ({"input_dropout": -0.1}, "`input_dropout` must lie in"),
+        ({"embedding_width": 0}, "`embedding_width` must be positive, found 0"),
+        ({"tied": True, "embedding_width": 3}, "must be that of the embedding, 3"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)
