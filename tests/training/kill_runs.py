@@ -21,6 +21,7 @@ import numpy as np
 
 import rlm_tf.training.checkpoint as checkpoint_module
 from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.distribution import logical_cpus, strategy
 from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.training import LearningRateHalving, MetricsLog, ResumableBatches
 from tests.training.toy import InterruptAt, noise, train
@@ -36,7 +37,7 @@ def language_model(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
     tokens = np.random.default_rng(5).integers(0, 7, 4 * 3 * 6 - 2)
     return train(
         folder,
-        model=RecurrentLanguageModel(7, 6, 2, dropout=0.3, seed=3),
+        model=RecurrentLanguageModel(7, 6, 1, dropout=0.3, seed=3),
         optimizer=keras.optimizers.Adam(0.02),
         batches=ResumableBatches(
             contiguous_batches(tokens, 4, 3, prefix=0), transform=noise
@@ -48,6 +49,12 @@ def language_model(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
         ],
         **options,
     )
+
+
+def mirrored(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
+    """Trains the toy model on two replicas."""
+    devices = logical_cpus(2)
+    return train(folder, strategy=strategy("mirrored", devices), epochs=2, **options)
 
 
 class KillInValidation(keras.callbacks.Callback):
@@ -80,7 +87,7 @@ def kill_at_call(function: str, calls: int) -> None:
     setattr(checkpoint_module, function, dying)
 
 
-def after_random_time(seed: int) -> None:
+def after_random_time(seed: int) -> keras.callbacks.Callback:
     """Dies at a moment that nothing knows of."""
     delay = random.Random(seed).uniform(0.0, 0.4)
 
@@ -131,19 +138,21 @@ def main(folder: pathlib.Path) -> None:
         # Before the arrays are hashed, before a flush, before the rename is flushed.
         in_checkpoint("_describe", 4),
         in_checkpoint("_flush", 12),
-        in_checkpoint("_flush", 15),
-        lambda: language_model(folder / "lm", extra=(InterruptAt(7, kill),)),
+        in_checkpoint("_flush", 10),
+        lambda: mirrored(
+            folder / "mirrored", extra=(InterruptAt(9, kill),), every_steps=1
+        ),
     ]
     for index, death in enumerate(deaths):
         status = fork(death)
         assert status == -signal.SIGKILL, (index, status)
-    for seed in range(2):
-        fork(
-            lambda seed=seed: language_model(
-                folder / "lm", extra=(after_random_time(seed),), every_seconds=0.05
-            )
+    fork(
+        lambda: language_model(
+            folder / "lm", extra=(after_random_time(1),), every_seconds=0.05
         )
-    for name, program in (("toy", train), ("lm", language_model)):
+    )
+    programs = (("toy", train), ("lm", language_model), ("mirrored", mirrored))
+    for name, program in programs:
         for run in (folder / name, folder / f"{name}-uninterrupted"):
             status = fork(
                 lambda program=program, run=run: program(run),

@@ -29,7 +29,7 @@ def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
         check=False,
     )
     assert completed.returncode == 0, completed.stderr[-4000:]
-    for name in ("toy", "lm"):
+    for name in ("toy", "lm", "mirrored"):
         resumed, expected = (
             pickle.loads((tmp_path / f"{run}.pickle").read_bytes())
             for run in (name, f"{name}-uninterrupted")
@@ -37,7 +37,7 @@ def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
         assert_same(resumed, expected)
         assert any("seed" in path for path in expected["arrays"])
         assert any(
-            "state" in path and np.any(array != 0)
+            ("state" in path or "carried" in path) and np.any(array != 0)
             for path, array in expected["arrays"].items()
         )
         assert not list((tmp_path / name / "checkpoints").glob(".partial-*"))

@@ -20,8 +20,8 @@ from rlm_tf.training import (
 )
 from tests.training.toy import (
     STEPS,
-    Interruption,
     InterruptAt,
+    Interruption,
     ToyModel,
     assert_same,
     interrupt,
@@ -59,7 +59,7 @@ def test_uninterrupted_run_exercises_what_must_be_restored(expected):
 @pytest.mark.parametrize(
     ("moments", "options"),
     [
-        # Before the first checkpoint; again and again; with as few steps left as can be.
+        # Before the first checkpoint; again and again; at an epoch's last step.
         ((1,), {"every_steps": 2}),
         ((STEPS + 1, 3, 4), {"every_steps": 2}),
         ((2 * STEPS,), {"every_steps": 1}),
@@ -258,7 +258,7 @@ def test_callbacks_with_arrays_in_their_state(tmp_path):
             self.total = np.zeros(2)
 
         def on_train_batch_end(self, batch, logs=None):
-            self.total = self.total + [1.0, logs["loss"]]
+            self.total = self.total + np.array([1.0, logs["loss"]])
 
         def get_state(self):
             return {"nested": [{"total": self.total}]}

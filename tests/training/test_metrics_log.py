@@ -1,0 +1,73 @@
+"""The file of metrics."""
+
+from __future__ import annotations
+
+import json
+
+import keras
+import pytest
+
+from rlm_tf.training import MetricsLog, read_metrics_log
+
+
+@pytest.fixture
+def log(tmp_path):
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.5), "mse")
+    callback = MetricsLog(tmp_path / "runs" / "metrics.jsonl")
+    callback.set_model(model)
+    return callback
+
+
+def test_rows(log):
+    log.on_epoch_end(0, {"loss": 1.25, "val_loss": float("inf")})
+    log.on_epoch_end(1, {"loss": 1.0})
+    assert read_metrics_log(log.path) == [
+        {"epoch": 0, "learning_rate": 0.5, "loss": 1.25, "val_loss": None},
+        {"epoch": 1, "learning_rate": 0.5, "loss": 1.0},
+    ]
+    # Strict JSON.
+    for line in log.path.read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)
+
+
+def test_state_drops_younger_rows_and_a_half_line(log):
+    log.on_epoch_end(0, {"loss": 1.0})
+    state = log.get_state()
+    log.on_epoch_end(1, {"loss": 2.0})
+    with log.path.open("a") as file:
+        file.write('{"epoch": 2, "lo')
+    assert [row["epoch"] for row in read_metrics_log(log.path)] == [0, 1]
+    log.set_state(state)
+    log.on_epoch_end(1, {"loss": 3.0})
+    rows = read_metrics_log(log.path)
+    assert [(row["epoch"], row["loss"]) for row in rows] == [(0, 1.0), (1, 3.0)]
+
+
+def test_missing_rows_are_an_error(log):
+    log.on_epoch_end(0, {"loss": 1.0})
+    state = log.get_state()
+    log.path.unlink()
+    with pytest.raises(ValueError, match="has 0 rows, the checkpoint was"):
+        log.set_state(state)
+
+
+def test_seconds_count_on(log):
+    log.seconds = True
+    log.set_state({"rows": 0, "elapsed": 100.0})
+    log.on_epoch_end(0, {})
+    assert 100.0 <= read_metrics_log(log.path)[0]["seconds"] < 101.0
+
+
+def test_errors(tmp_path):
+    with pytest.raises(ValueError, match="`every_steps` must be >= 1"):
+        MetricsLog(tmp_path / "x", every_steps=0)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_metrics_log(tmp_path / "x")
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"epoch": 0}\n[1]\n')
+    with pytest.raises(ValueError, match="line 2: expected a JSON object"):
+        read_metrics_log(path)
+    path.write_text("{\n")
+    with pytest.raises(ValueError, match="line 1"):
+        read_metrics_log(path)

@@ -1,0 +1,75 @@
+"""Batches that start at any step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.training import ResumableBatches
+
+
+def test_goes_on_where_told_and_starts_over():
+    batches = ResumableBatches(tf.data.Dataset.range(5))
+    assert [int(x) for x in batches.dataset] == [0, 1, 2, 3, 4]
+    batches.seek(0, 3)
+    assert [int(x) for x in batches.dataset] == [3, 4]
+    batches.seek(1)
+    assert [int(x) for x in batches.dataset] == [0, 1, 2, 3, 4]
+    assert len(batches.dataset) == batches.steps == 5
+
+
+def test_contiguous_batches():
+    source = contiguous_batches(np.arange(1, 30), 2, 4, prefix=0)
+    batches = ResumableBatches(source)
+    assert batches.steps == source.steps
+    batches.seek(7, 2)
+    elements = list(batches.dataset)
+    assert len(elements) == source.steps - 2
+    for step, element in enumerate(elements, start=2):
+        tf.nest.map_structure(
+            np.testing.assert_array_equal,
+            element,
+            tuple(source.element(step)),
+        )
+
+
+def test_a_function_of_epoch_and_step():
+    def elements(epoch, start):
+        order = tf.random.experimental.stateless_shuffle(
+            tf.range(6), seed=tf.stack([epoch, 0])
+        )
+        return tf.data.Dataset.from_tensor_slices(order).skip(start)
+
+    batches = ResumableBatches(elements, steps=6)
+    epochs = []
+    for epoch in (0, 1, 0):
+        batches.seek(epoch)
+        epochs.append([int(x) for x in batches.dataset])
+    assert epochs[0] == epochs[2] != epochs[1]
+    batches.seek(1, 4)
+    assert [int(x) for x in batches.dataset] == epochs[1][4:]
+
+
+def test_transform_sees_epoch_and_step():
+    batches = ResumableBatches(
+        tf.data.Dataset.range(4),
+        transform=lambda x, epoch, step: 100 * epoch + 10 * step + x,
+    )
+    batches.seek(2, 1)
+    assert [int(x) for x in batches.dataset] == [211, 222, 233]
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="`steps` must be the number of elements"):
+        ResumableBatches(tf.data.Dataset.range(3).repeat())
+    batches = ResumableBatches(tf.data.Dataset.range(3))
+    for epoch, step in ((-1, 0), (0, 3), (0, -1)):
+        with pytest.raises(ValueError, match=r"start_step in \[0, 3\)"):
+            batches.seek(epoch, step)
+    with (
+        tf.distribute.OneDeviceStrategy("CPU:0").scope(),
+        pytest.raises(ValueError, match="outside `strategy"),
+    ):
+        ResumableBatches(tf.data.Dataset.range(3))
