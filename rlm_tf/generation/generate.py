@@ -7,12 +7,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.evaluation.window_stream import has_states, language_model_of
 from rlm_tf.generation.filters import filter_logits
 from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import (
     StepwiseModel,
     as_stepwise,
-    language_model_of,
     read_tokens,
 )
 from rlm_tf.typing import TensorLike
@@ -124,7 +124,7 @@ def _stepwise(
     if not isinstance(model, keras.Model):
         return model  # already stepwise
     capacity: int | tf.Tensor | None = context_length
-    if capacity is None and not hasattr(language_model_of(model), "zero_states"):
+    if capacity is None and not has_states(language_model_of(model)):
         longest = tf.reduce_max(tf.concat([lengths, [1]], axis=0))
         capacity = tf.cast(longest, tf.int32) + max_tokens
     return as_stepwise(model, capacity)

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import keras
 import tensorflow as tf
 
+from rlm_tf.evaluation.window_stream import has_states, language_model_of
+
 # Texts of unequal length are read in windows of these sizes, the largest that fits.
 _WINDOWS = (256, 16, 1)
 
@@ -76,13 +78,6 @@ class RecomputedModel:
         return features
 
 
-def language_model_of(model: keras.Model) -> keras.Model:
-    """Returns the language model a training wrapper holds as `.model`, or itself."""
-    while isinstance(getattr(model, "model", None), keras.Model):
-        model = model.model
-    return model
-
-
 def as_stepwise(
     model: keras.Model, context_length: int | tf.Tensor | None
 ) -> StepwiseModel:
@@ -97,9 +92,7 @@ def as_stepwise(
         ValueError: If the model needs a `context_length` and has none.
     """
     model = language_model_of(model)
-    if all(
-        hasattr(model, name) for name in ("zero_states", "forward", "output_logits")
-    ):
+    if has_states(model):
         return model
     if context_length is None:
         raise ValueError(

@@ -13,9 +13,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from rlm_tf.data.vocabulary import Vocabulary
-from rlm_tf.generation.stepwise import language_model_of
+from rlm_tf.evaluation.log_probs import log_softmax_at
+from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.serving.language_model_service import LanguageModelService
-from rlm_tf.serving.scoring import log_softmax_at
 
 _CHECKED_TOKENS = 300  # longer than a window of the scoring loop
 _FILE = "saved_model.pb"

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from rlm_tf.evaluation.log_probs import log_softmax_at
 from rlm_tf.generation.stepwise import StepwiseModel, longest_window
 
 # Positions whose features, and whose logits, are in memory at once.
@@ -86,7 +87,7 @@ def _target_log_probs(
 
     def of_block(block: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         logits = model.output_logits(block[0][tf.newaxis])[0]
-        return log_softmax_at(logits, block[1])
+        return tf.cast(log_softmax_at(logits, block[1]), tf.float32)
 
     log_probs = tf.map_fn(
         of_block,
@@ -95,16 +96,3 @@ def _target_log_probs(
         parallel_iterations=1,
     )
     return tf.reshape(log_probs, [-1])[:positions]
-
-
-def log_softmax_at(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-    """Returns `log softmax(logits)[targets]` in float32.
-
-    Args:
-        logits: `[..., V]`.
-        targets: Ids `[...]`.
-    """
-    logits = tf.cast(logits, tf.float32)
-    # The sparse cross-entropy kernel also computes its gradient: three times the cost.
-    chosen = tf.gather(logits, targets, batch_dims=targets.shape.rank)
-    return chosen - tf.reduce_logsumexp(logits, axis=-1)

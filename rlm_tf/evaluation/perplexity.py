@@ -1,0 +1,179 @@
+"""Exact perplexity of a stream, alone and interpolated with a restricted model."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from rlm_tf.evaluation.log_probs import restricted_target_log_probs, target_log_probs
+from rlm_tf.numerics import perplexity
+from rlm_tf.restricted import RestrictedModel
+
+_BISECTIONS = 60
+
+
+class CorpusPerplexity(NamedTuple):
+    """How well a stream was predicted.
+
+    Attributes:
+        nats_per_token: Mean negative log-likelihood; infinite if a token was given
+            probability 0.
+        perplexity: Its exponential.
+        bits_per_token: The same mean to base 2; bits per character of characters.
+        num_tokens: Number of tokens predicted.
+    """
+
+    nats_per_token: float
+    perplexity: float
+    bits_per_token: float
+    num_tokens: int
+
+
+def perplexity_of(log_probs: np.ndarray) -> CorpusPerplexity:
+    """Summarises log-probabilities of tokens.
+
+    Args:
+        log_probs: Natural logarithms `[N]`, N >= 1.
+
+    Raises:
+        ValueError: If there are none, or one is not a number.
+    """
+    log_probs = np.asarray(log_probs, np.float64)
+    if log_probs.size == 0:
+        raise ValueError("perplexity_of: expected N >= 1 log-probabilities, found 0.")
+    if np.isnan(log_probs).any():
+        first = int(np.argmax(np.isnan(log_probs)))
+        raise ValueError(f"perplexity_of: log-probability {first} is not a number.")
+    nats = -float(log_probs.mean())
+    return CorpusPerplexity(
+        nats, perplexity(nats), nats / math.log(2.0), log_probs.size
+    )
+
+
+def evaluate(
+    model: keras.Model,
+    tokens: np.ndarray,
+    batch_size: int,
+    window: int,
+    *,
+    prefix: int,
+    progress: str | None = None,
+) -> CorpusPerplexity:
+    """Returns the perplexity of a stream, every token predicted exactly once.
+
+    Arguments and errors are those of `target_log_probs`, which also tells how the
+    result depends on `batch_size` (a little) and `window` (not at all, for models with
+    states).
+    """
+    return perplexity_of(
+        target_log_probs(
+            model, tokens, batch_size, window, prefix=prefix, progress=progress
+        )
+    )
+
+
+# === Interpolation ===
+
+
+def interpolate(log_q: np.ndarray, log_p: np.ndarray, mu: float) -> np.ndarray:
+    """Returns `log((1 - mu) Q + mu P)` of every token, float64 `[N]`.
+
+    Args:
+        log_q: Log-probabilities of the full model, `[N]`.
+        log_p: Those of the restricted model, `[N]`; may be minus infinity.
+        mu: Weight of the restricted model, in [0, 1].
+
+    Raises:
+        ValueError: If the shapes differ or `mu` is out of range.
+    """
+    log_q, log_p = _checked_pair("interpolate", log_q, log_p)
+    if not 0.0 <= mu <= 1.0:
+        raise ValueError(f"interpolate: `mu` must be in [0, 1], found {mu}.")
+    with np.errstate(divide="ignore"):
+        return np.logaddexp(log_q + np.log1p(-mu), log_p + np.log(mu))
+
+
+def tune_interpolation(log_q: np.ndarray, log_p: np.ndarray) -> float:
+    """Returns the weight of the restricted model with the lowest perplexity.
+
+    The mean of `log((1 - mu) Q + mu P)` is concave in mu, so bisection of its
+    derivative, the mean of `(P - Q) / ((1 - mu) Q + mu P)`, finds the maximum, at an
+    end of [0, 1] if it is there. Tokens to which both models give probability 0 do not
+    count. Tune it on validation text.
+
+    Args:
+        log_q: Log-probabilities of the full model, `[N]`.
+        log_p: Those of the restricted model, `[N]`; may be minus infinity.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
+    log_q, log_p = _checked_pair("tune_interpolation", log_q, log_p)
+    larger = np.maximum(log_q, log_p)
+    possible = np.isfinite(larger)
+    # Divided by the larger of the two, so that nothing overflows or vanishes.
+    q = np.exp(log_q[possible] - larger[possible])
+    p = np.exp(log_p[possible] - larger[possible])
+    if not possible.any():
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        mu = 0.5 * (low + high)
+        if np.mean((p - q) / ((1.0 - mu) * q + mu * p)) > 0.0:
+            low = mu
+        else:
+            high = mu
+    # An end that never moved is where the maximum is.
+    return 0.0 if low == 0.0 else 1.0 if high == 1.0 else 0.5 * (low + high)
+
+
+def interpolated_perplexity(
+    model: keras.Model,
+    restricted_model: RestrictedModel,
+    tokens: np.ndarray,
+    mu: float | np.ndarray,
+    *,
+    batch_size: int,
+    window: int,
+    prefix: int,
+) -> list[CorpusPerplexity]:
+    """Returns the perplexity of `(1 - mu) Q + mu P` for one or more weights.
+
+    Both models pass over the text once, whatever the number of weights.
+
+    Args:
+        model: The full model Q, see `target_log_probs`.
+        restricted_model: The restricted model P.
+        tokens: Integers `[N]`.
+        mu: Weight of P in [0, 1], or a vector of them.
+        batch_size: See `target_log_probs`.
+        window: See `target_log_probs`.
+        prefix: The token before the first, `<eos>` as a rule.
+
+    Returns:
+        One result per weight.
+
+    Raises:
+        ValueError: If a weight is out of range; see also `target_log_probs`.
+    """
+    log_q = target_log_probs(model, tokens, batch_size, window, prefix=prefix)
+    log_p = restricted_target_log_probs(restricted_model, tokens, prefix=prefix)
+    return [
+        perplexity_of(interpolate(log_q, log_p, float(weight)))
+        for weight in np.atleast_1d(mu)
+    ]
+
+
+def _checked_pair(
+    function: str, log_q: np.ndarray, log_p: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    log_q, log_p = np.asarray(log_q, np.float64), np.asarray(log_p, np.float64)
+    if log_q.ndim != 1 or log_q.shape != log_p.shape:
+        raise ValueError(
+            f"{function}: `log_q` and `log_p` must both have axes [N], found "
+            f"{log_q.shape} and {log_p.shape}."
+        )
+    return log_q, log_p
