@@ -63,7 +63,7 @@ class CrosstalkSamples:
                 log_q = self._log_probs(sample)
                 weights = tf.exp(tf.stop_gradient(log_q) - self._log_sum)
                 losses = crosstalk_surrogate(self._target_probs, log_q, weights)
-                total = tf.reduce_sum(losses * scale)
+                total = tf.reduce_sum(losses * tf.cast(scale, losses.dtype))
             own = tape.gradient(
                 total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
             )

@@ -147,6 +147,27 @@ class InducedModelMatching(ObjectiveModel):
             )
         return tf.constant(restricted.continuation_probs, tf.float32)
 
+    def compile(self, *args: Any, jit_compile: bool | str = "auto", **kwargs: Any):
+        """Configures training as `keras.Model.compile`; `"auto"` means no XLA.
+
+        Raises:
+            ValueError: If `jit_compile` is True.
+        """
+        if jit_compile is True:
+            raise ValueError(
+                "InducedModelMatching: `jit_compile=True` is not possible: the groups "
+                "of a batch and the rows of n-gram tables are ragged, and XLA compiles "
+                "static shapes only. Leave it out: the recurrent loop is compiled "
+                "anyway (`jit_loop`)."
+            )
+        super().compile(*args, jit_compile=False, **kwargs)
+
+    @property
+    def total_clip_norm(self) -> float | None:
+        """None where each term is clipped on its own."""
+        separate = self.contexts is not None and self.contexts.separate_clipping
+        return None if separate else self.clip_norm
+
     # === Computation ===
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:

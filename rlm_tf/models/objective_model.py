@@ -78,6 +78,11 @@ class ObjectiveModel(keras.Model):
         """Returns the metrics that are updated with a term's loss and weights."""
         return [keras.metrics.Mean(name=name)]
 
+    @property
+    def total_clip_norm(self) -> float | None:
+        """What the gradient of the total is clipped to; None: it is not."""
+        return self.clip_norm
+
     # === Steps ===
 
     def train_step(self, data: Any) -> dict[str, Any]:
@@ -130,11 +135,11 @@ class ObjectiveModel(keras.Model):
             own = gradient_lists.scale(own, term.coefficient)
             gradients = gradient_lists.add(gradients, own)
         del tape
-        if self.clip_norm is not None:
+        if self.total_clip_norm is not None:
             if not summed:
                 gradients = gradient_lists.sum_over_replicas(gradients)
                 summed = True
-            gradients = _clip(gradients, unit * self.clip_norm)
+            gradients = _clip(gradients, unit * self.total_clip_norm)
         if summed:
             # The optimiser is going to add up what every replica passes.
             gradients = gradient_lists.scale(gradients, 1.0 / _num_replicas())

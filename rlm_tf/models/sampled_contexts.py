@@ -46,6 +46,8 @@ class SampledContexts:
         ValueError: If an argument is out of range.
     """
 
+    separate_clipping = True
+
     def __init__(
         self,
         tokens: np.ndarray,
@@ -99,7 +101,6 @@ class SampledContexts:
         states = None
         if self.initial_state == "carried":
             states = view.starting_states(x)
-            states = tf.nest.map_structure(tf.stop_gradient, states)
         outputs = view.outputs(x, training=True)
         nll = view.nll(outputs, y)
         step = tf.cast(owner.optimizer.iterations, tf.int64)
@@ -158,9 +159,12 @@ class SampledContexts:
             weights *= sample_weight
         weights = tf.reshape(weights, [-1]) * tf.cast(available > 0, tf.float32)
         wanted = contexts[:, 0] if length == 1 else contexts
-        target_probs = tf.stop_gradient(restricted.probs(wanted))
+        dtype = "float64" if owner.model.compute_dtype == "float64" else "float32"
+        target_probs = tf.cast(restricted.probs(wanted), dtype)
         rows = tf.repeat(tf.range(shape[0]), shape[1])
-        row_states = tf.nest.map_structure(lambda s: tf.gather(s, rows), states)
+        row_states = None
+        if states is not None:
+            row_states = tf.nest.map_structure(lambda s: tf.gather(s, rows), states)
         position = tf.tile(tf.range(shape[1]), shape[:1])
 
         def log_probs(sample: tf.Tensor) -> tf.Tensor:
@@ -181,14 +185,14 @@ class SampledContexts:
                         [log_probs(tf.constant(i)) for i in range(count)]
                     )
                     loss = induced_cross_entropy(target_probs, stacked).loss
-                    total = tf.reduce_sum(loss * scale)
+                    total = tf.reduce_sum(loss * tf.cast(scale, loss.dtype))
                 zero = tf.UnconnectedGradients.ZERO
                 own = tape.gradient(total, variables, unconnected_gradients=zero)
                 return [loss, *[tf.convert_to_tensor(g) for g in own]]
 
             def without() -> list[tf.Tensor]:
                 zeros = [tf.zeros_like(tf.convert_to_tensor(v)) for v in variables]
-                return [tf.zeros_like(weights), *zeros]
+                return [tf.zeros_like(weights, target_probs.dtype), *zeros]
 
             loss, *own = tf.switch_case(
                 tf.where(samples == self.k, 1, tf.where(samples == 0, 0, 2)),

@@ -1,0 +1,256 @@
+"""In-batch induced models inside the training step."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.models import InBatchContexts, InducedModelMatching
+from tests.models import imm_fixtures as fixtures
+from tests.references import imm_reference as reference
+
+
+def _element(words=None, batch_size=4, window=10):
+    return next(iter(fixtures.batches(words, batch_size, window).dataset()))
+
+
+def _naive_imm(model, restricted, element, min_count):
+    """Mean over positions of Eq. (15) with all positions of the batch as contexts."""
+    (tokens, _), _, weights = element
+    length = restricted.context_length
+    probs = reference.softmax(model(tokens).numpy().astype(np.float64))
+    members: dict[tuple[int, ...], list[np.ndarray]] = {}
+    for row in range(tokens.shape[0]):
+        for step in range(length - 1, tokens.shape[1]):
+            if weights[row, step] > 0:
+                context = tuple(tokens.numpy()[row, step - length + 1 : step + 1])
+                members.setdefault(context, []).append(probs[row, step])
+    total, number = 0.0, 0
+    for context, samples in members.items():
+        if len(samples) < min_count:
+            continue
+        target = restricted.probs_numpy(np.array([context]))[0]
+        loss = reference.imm_loss(target, np.mean(samples, axis=0))
+        total, number = total + len(samples) * loss, number + len(samples)
+    return total / number, number
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("min_count", [1, 4])
+def test_whole_corpus_as_a_batch_is_exact_enumeration(order, min_count):
+    words = fixtures.stream(60)
+    element = _element(words, 1, 60)
+    restricted = fixtures.restricted_model(order, words)
+    model = fixtures.wrapper(
+        InBatchContexts(min_count=min_count), restricted=restricted
+    )
+    expected, number = _naive_imm(model.model, restricted, element, min_count)
+    logs = model.fit(tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False)
+    np.testing.assert_allclose(logs.history["imm"], [expected], rtol=1e-5)
+    whole = 60 - order + 2
+    np.testing.assert_allclose(
+        logs.history["imm_coverage"], [number / whole], rtol=1e-5
+    )
+
+
+def test_padding_and_incomplete_contexts_have_no_weight():
+    words = fixtures.stream(33)
+    element = _element(words, 2, 20)
+    assert np.any(element[2] == 0)
+    restricted = fixtures.restricted_model(3)
+    model = fixtures.wrapper(InBatchContexts(min_count=1), restricted=restricted)
+    expected, _ = _naive_imm(model.model, restricted, element, 1)
+    logs = model.fit(tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False)
+    np.testing.assert_allclose(logs.history["imm"], [expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"separate_clipping": True},
+        {"pass_mode": "evaluation"},
+        {"pass_mode": "evaluation", "separate_clipping": True},
+    ],
+)
+def test_options_agree_without_dropout_and_clipping(options):
+    element = _element()
+    expected = fixtures.step_gradient(
+        fixtures.wrapper(InBatchContexts(min_count=2)), element
+    )
+    plain = fixtures.step_gradient(
+        fixtures.compiled(fixtures.language_model()), element
+    )
+    found = fixtures.step_gradient(
+        fixtures.wrapper(InBatchContexts(min_count=2, **options)), element
+    )
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    assert np.abs(expected - plain).max() > 1e-3
+
+
+def test_separate_clipping_clips_each_term():
+    element = _element()
+    plain = fixtures.step_gradient(
+        fixtures.compiled(fixtures.language_model()), element
+    )
+    both = fixtures.step_gradient(
+        fixtures.wrapper(InBatchContexts(), coefficient=1.0), element
+    )
+    own = both - plain
+    found = fixtures.step_gradient(
+        fixtures.wrapper(
+            InBatchContexts(separate_clipping=True), coefficient=0.3, clip_norm=0.05
+        ),
+        element,
+    )
+    expected = 0.05 * plain / np.linalg.norm(plain)
+    expected += 0.3 * 0.05 * own / np.linalg.norm(own)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_evaluation_pass_is_without_dropout_and_leaves_the_state_alone():
+    element = _element()
+    dropped = fixtures.language_model(dropout=0.5)
+    model = fixtures.wrapper(
+        InBatchContexts(min_count=1, pass_mode="evaluation"), model=dropped
+    )
+    expected, _ = _naive_imm(dropped, model.restricted_models[0], element, 1)
+    logs = model.fit(tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False)
+    np.testing.assert_allclose(logs.history["imm"], [expected], rtol=1e-5)
+    other = fixtures.compiled(fixtures.language_model(dropout=0.5))
+    other.fit(tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False)
+    for found, wanted in zip(
+        tf.nest.flatten(dropped.carried_states(training=True)),
+        tf.nest.flatten(other.carried_states(training=True)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_bank_of_the_same_batch_repeats_its_predictions():
+    """With learning rate 0 the second step finds the first one's predictions."""
+    words = fixtures.stream(400)
+    element = _element(words, 4, 10)
+    contexts = InBatchContexts(min_count=1, bank_size=40, bank_target=1000)
+    model = fixtures.wrapper(contexts)
+    model.compile(keras.optimizers.SGD(0.0))
+    data = tf.data.Dataset.from_tensors(element)
+    first = model.fit(data, verbose=0, shuffle=False).history
+    second = model.fit(data, verbose=0, shuffle=False).history
+    # Every context starts the window from zero both times: same means, twice the count.
+    np.testing.assert_allclose(second["imm"], first["imm"], rtol=1e-5)
+    np.testing.assert_allclose(second["imm_count"][0], 2 * first["imm_count"][0])
+
+
+def test_bank_raises_rare_contexts_over_the_threshold():
+    data = fixtures.batches().dataset()
+    alone = fixtures.wrapper(InBatchContexts(min_count=8))
+    banked = fixtures.wrapper(InBatchContexts(min_count=8, bank_size=200))
+    without = alone.fit(data, verbose=0, shuffle=False).history
+    with_bank = banked.fit(data, verbose=0, shuffle=False).history
+    assert with_bank["imm_coverage"][0] > without["imm_coverage"][0] + 0.1
+    assert np.isfinite(with_bank["imm"][0])
+
+
+def test_bank_needs_a_model_with_features():
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(fixtures.VOCABULARY, 4),
+            keras.layers.Dense(fixtures.VOCABULARY),
+        ]
+    )
+    with pytest.raises(ValueError, match="`bank_size` needs a language model"):
+        InducedModelMatching(
+            model, fixtures.restricted_model(), InBatchContexts(bank_size=10)
+        )
+
+
+def test_several_restricted_models_add_up():
+    element = _element()
+    bigram, trigram = fixtures.restricted_model(2), fixtures.restricted_model(3)
+    contexts = {"min_count": 2}
+    plain = fixtures.step_gradient(
+        fixtures.compiled(fixtures.language_model()), element
+    )
+    one = fixtures.step_gradient(
+        fixtures.wrapper(
+            InBatchContexts(**contexts), restricted=bigram, coefficient=0.5
+        ),
+        element,
+    )
+    two = fixtures.step_gradient(
+        fixtures.wrapper(
+            InBatchContexts(**contexts), restricted=trigram, coefficient=0.25
+        ),
+        element,
+    )
+    model = fixtures.wrapper(
+        InBatchContexts(**contexts), restricted=[(bigram, 0.5), (trigram, 0.25)]
+    )
+    both = fixtures.step_gradient(model, element)
+    np.testing.assert_allclose(both - plain, one + two - 2 * plain, atol=3e-6)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separate):
+    """Pools are per replica, so the single device averages over the same two pools."""
+    element = _element(batch_size=8)
+    clip, coefficient = 0.2, 0.7
+
+    def contexts():
+        return InBatchContexts(min_count=2, separate_clipping=separate)
+
+    alone = fixtures.wrapper(contexts(), coefficient=coefficient)
+    nll, imm, weight = [], [], []
+    with tf.GradientTape(persistent=True) as tape:
+        for half in (slice(0, 4), slice(4, 8)):
+            (tokens, start), y, w = element
+            main, induced = alone.objective_terms(
+                (tokens[half], start[half]), y[half], w[half], training=True
+            )
+            nll.append(tf.reduce_mean(main.loss))
+            imm.append(tf.reduce_sum(induced.loss * induced.weights))
+            weight.append(tf.reduce_sum(induced.weights))
+        main_loss = tf.add_n(nll) / 2
+        induced_loss = tf.add_n(imm) / tf.add_n(weight)
+
+    def gradient(loss):
+        gradients = tape.gradient(loss, [v.value for v in alone.trainable_variables])
+        return np.concatenate([np.ravel(tf.convert_to_tensor(g)) for g in gradients])
+
+    def clipped(vector):
+        return vector * min(1.0, clip / np.linalg.norm(vector))
+
+    if separate:
+        expected = clipped(gradient(main_loss)) + coefficient * clipped(
+            gradient(induced_loss)
+        )
+    else:
+        expected = clipped(gradient(main_loss) + coefficient * gradient(induced_loss))
+    with two_replicas.scope():
+        model = fixtures.wrapper(contexts(), coefficient=coefficient, clip_norm=clip)
+    before = fixtures.flat_weights(model)
+    data = tf.data.Dataset.from_tensor_slices(element).batch(8)
+    model.fit(data, verbose=0, shuffle=False)
+    found = (before - fixtures.flat_weights(model)) / 0.5
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_count": 0}, "`min_count` must be at least 1"),
+        ({"pass_mode": "dream"}, "`pass_mode` must be"),
+        ({"bank_size": -1}, "`bank_size` must not be negative"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(ValueError, match=f"InBatchContexts: .*{message}"):
+        InBatchContexts(**options)
+
+
+def test_options_of_sampled_contexts_are_refused():
+    with pytest.raises(ValueError, match="belong to SampledContexts"):
+        fixtures.wrapper(InBatchContexts(), gradient="crosstalk")

@@ -1,0 +1,218 @@
+"""The published sampler inside the training step."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.models import SampledContexts
+from tests.models import imm_fixtures as fixtures
+
+
+def _element(step=2, batch_size=4, window=10):
+    batches = fixtures.batches(None, batch_size, window)
+    data = list(batches.dataset().take(step + 1))
+    return data[step]
+
+
+def _contexts(**options):
+    return SampledContexts(fixtures.stream(), **{"k": 3, "window": 6, **options})
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize(
+    "options", [{}, {"initial_state": "zero"}, {"truncated": True}]
+)
+def test_crosstalk_equals_direct_gradient_in_double_precision(order, options):
+    data = fixtures.batches().dataset().take(2)
+    moved = {}
+    for gradient in ("direct", "crosstalk"):
+        model = fixtures.wrapper(
+            _contexts(**options),
+            model=fixtures.language_model(dtype="float64"),
+            restricted=fixtures.restricted_model(order),
+            gradient=gradient,
+            coefficient=2.0,
+        )
+        before = fixtures.flat_weights(model)
+        logs = model.fit(data, verbose=0, shuffle=False).history
+        moved[gradient] = (before - fixtures.flat_weights(model), logs["imm"][0])
+    np.testing.assert_allclose(moved["direct"][0], moved["crosstalk"][0], atol=1e-10)
+    np.testing.assert_allclose(moved["direct"][1], moved["crosstalk"][1], rtol=1e-6)
+
+
+def test_main_and_induced_gradients_are_clipped_separately():
+    element = _element(0)
+    plain = fixtures.step_gradient(
+        fixtures.compiled(fixtures.language_model()), element
+    )
+    both = fixtures.step_gradient(
+        fixtures.wrapper(_contexts(), coefficient=1.0), element
+    )
+    own = both - plain
+    found = fixtures.step_gradient(
+        fixtures.wrapper(_contexts(), coefficient=0.3, clip_norm=0.05), element
+    )
+    expected = 0.05 * plain / np.linalg.norm(plain)
+    expected += 0.3 * 0.05 * own / np.linalg.norm(own)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("gradient", ["direct", "crosstalk"])
+def test_the_carried_state_is_never_touched(gradient):
+    data = fixtures.batches().dataset().take(3)
+    model = fixtures.wrapper(_contexts(), gradient=gradient)
+    model.compile(keras.optimizers.SGD(0.0))
+    model.fit(data, verbose=0, shuffle=False)
+    plain = fixtures.compiled(fixtures.language_model(), 0.0)
+    plain.fit(data, verbose=0, shuffle=False)
+    for found, expected in zip(
+        tf.nest.flatten(model.model.carried_states(training=True)),
+        tf.nest.flatten(plain.carried_states(training=True)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_dropout_does_not_act_in_the_induced_branch():
+    """The induced loss of the first batch is the same with and without dropout."""
+    data = fixtures.batches().dataset().take(1)
+    losses = []
+    for dropout in (0.0, 0.6):
+        model = fixtures.wrapper(
+            _contexts(), model=fixtures.language_model(dropout=dropout)
+        )
+        losses.append(model.fit(data, verbose=0, shuffle=False).history["imm"][0])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-6)
+
+
+def test_one_sample_is_the_noising_loss_of_the_sampled_window():
+    """With one occurrence of each context there is nothing to draw."""
+    words = np.array([0, 1, 2, 3, 4, 5, 6, 0], np.int32)
+    contexts = SampledContexts(words, k=1, window=1, initial_state="zero")
+    model = fixtures.wrapper(contexts)
+    # The window reads 0 1 2 3 4 5.
+    element = next(iter(fixtures.batches(words[1:7], 1, 6).dataset()))
+    np.testing.assert_array_equal(element[0][0], [[0, 1, 2, 3, 4, 5]])
+    restricted = model.restricted_models[0]
+    wanted = np.arange(6)
+    logits = model.model(wanted[:, None])[:, 0]
+    target = restricted.probs_numpy(wanted)
+    expected = -np.mean(np.sum(target * tf.nn.log_softmax(logits).numpy(), axis=1))
+    logs = model.fit(tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False)
+    np.testing.assert_allclose(logs.history["imm"], [expected], rtol=1e-5)
+
+
+def test_truncated_first_position_has_k_equal_samples():
+    """There the k-sample loss is the 1-sample loss of the true context."""
+    contexts = _contexts(truncated=True, window=10)
+    ends = tf.constant([20, 30, 40])
+    fixtures.wrapper(contexts)
+    windows, last = contexts._windows(ends, tf.constant([0, 3, 9]))
+    stream = fixtures.stream()
+    np.testing.assert_array_equal(last, [0, 3, 9])
+    assert windows[0, 0] == stream[20]
+    np.testing.assert_array_equal(windows[1, :4], stream[27:31])
+    np.testing.assert_array_equal(windows[2], stream[31:41])
+
+
+def test_steps_between_have_one_sample():
+    """`every=2`: k samples, one sample, k samples."""
+    model = fixtures.wrapper(_contexts(), every=2)
+    data = fixtures.batches().dataset().take(3)
+    counts = []
+    for element in data:
+        logs = model.fit(
+            tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False
+        )
+        counts.append(logs.history["imm_count"][0] / logs.history["imm_coverage"][0])
+    np.testing.assert_allclose(counts, [3, 1, 3], rtol=1e-5)
+
+
+@pytest.mark.parametrize("gradient", ["direct", "crosstalk"])
+def test_nothing_happens_before_the_start_rule_lets_it(gradient):
+    element = _element(0)
+    model = fixtures.wrapper(_contexts(), gradient=gradient)
+    model.active.assign(0.0)
+    plain = fixtures.step_gradient(
+        fixtures.compiled(fixtures.language_model()), element
+    )
+    np.testing.assert_allclose(fixtures.step_gradient(model, element), plain, atol=1e-6)
+
+
+def test_draws_are_a_function_of_seed_and_step():
+    def run(seed):
+        model = fixtures.wrapper(_contexts(seed=seed))
+        data = fixtures.batches().dataset().take(3)
+        model.fit(data, verbose=0, shuffle=False)
+        return fixtures.flat_weights(model)
+
+    np.testing.assert_array_equal(run(1), run(1))
+    assert np.abs(run(1) - run(2)).max() > 1e-6
+
+
+@pytest.mark.parametrize("gradient", ["direct", "crosstalk"])
+def test_two_replicas_equal_one_device(two_replicas, gradient):
+    batches = fixtures.batches(None, 4, 10)
+    options = {"gradient": gradient, "clip_norm": 0.1, "coefficient": 0.7}
+    alone = fixtures.wrapper(_contexts(), **options)
+    alone.fit(batches.dataset().take(3), verbose=0, shuffle=False)
+    with two_replicas.scope():
+        model = fixtures.wrapper(_contexts(), **options)
+    model.fit(batches.dataset().take(3), verbose=0, shuffle=False)
+    np.testing.assert_allclose(
+        fixtures.flat_weights(model), fixtures.flat_weights(alone), atol=1e-6
+    )
+
+
+def test_authors_variant_changes_embedding_and_soft_targets():
+    """Step 0 has k samples and twice the embedding gradient, step 1 soft targets."""
+    data = list(fixtures.batches().dataset().take(2))
+    options = {"variant": "authors", "every": 2, "coefficient": 0.0}
+    plain = fixtures.step_gradient(
+        fixtures.compiled(fixtures.language_model()), data[0]
+    )
+    model = fixtures.wrapper(_contexts(), **options)
+    found = fixtures.step_gradient(model, data[0])
+    size = model.model.embedding.weights[0].shape.num_elements()
+    factor = np.where(np.arange(len(plain)) < size, 2.0, 1.0)
+    np.testing.assert_allclose(found, factor * plain, atol=1e-6)
+    model = fixtures.wrapper(_contexts(), **{**options, "coefficient": 1.0})
+    logs = model.fit(tf.data.Dataset.from_tensors(data[0]), verbose=0, shuffle=False)
+    assert logs.history["imm"][0] > 0 and logs.history["imm_soft"][0] == 0
+    before = fixtures.flat_weights(model)
+    logs = model.fit(tf.data.Dataset.from_tensors(data[1]), verbose=0, shuffle=False)
+    assert logs.history["imm"][0] == 0 and logs.history["imm_soft"][0] > 0
+    assert np.abs(before - fixtures.flat_weights(model)).max() > 1e-4
+
+
+def test_soft_target_loss_is_the_mixture_of_label_and_back_off():
+    data = list(fixtures.batches().dataset().take(2))
+    model = fixtures.wrapper(_contexts(), variant="authors", every=2)
+    model.compile(keras.optimizers.SGD(0.0))
+    model.fit(tf.data.Dataset.from_tensors(data[0]), verbose=0, shuffle=False)
+    logs = model.fit(tf.data.Dataset.from_tensors(data[1]), verbose=0, shuffle=False)
+    plain = fixtures.compiled(fixtures.language_model(), 0.0)
+    plain.fit(tf.data.Dataset.from_tensors(data[0]), verbose=0, shuffle=False)
+    (tokens, start), y, _ = data[1]
+    log_probs = tf.nn.log_softmax(plain((tokens, start), training=True)).numpy()
+    restricted = model.restricted_models[0]
+    missing = restricted.missing_mass(tf.reshape(tokens, [-1])).numpy().reshape(4, 10)
+    target = missing[..., None] * restricted.continuation_probs
+    target += (1 - missing)[..., None] * np.eye(fixtures.VOCABULARY)[y.numpy()]
+    expected = -np.mean(np.sum(target * log_probs, axis=-1))
+    np.testing.assert_allclose(logs.history["imm_soft"], [expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "`k` and `window` must be at least 1"),
+        ({"initial_state": "warm"}, "`initial_state` must be"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(ValueError, match=f"SampledContexts: .*{message}"):
+        _contexts(**options)
