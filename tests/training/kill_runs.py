@@ -6,6 +6,7 @@ TensorFlow has started any of its threads.
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import pickle
@@ -151,11 +152,15 @@ def main(folder: pathlib.Path) -> None:
             folder / "lm", extra=(after_random_time(1),), every_seconds=0.05
         )
     )
-    programs = (("toy", train), ("lm", language_model), ("mirrored", mirrored))
-    for name, program in programs:
+    programs: dict[str, Callable[..., Any]] = {
+        "toy": train,
+        "lm": language_model,
+        "mirrored": mirrored,
+    }
+    for name, program in programs.items():
         for run in (folder / name, folder / f"{name}-uninterrupted"):
             status = fork(
-                lambda program=program, run=run: program(run),
+                functools.partial(program, run),
                 folder / f"{run.name}.pickle",
             )
             assert status == 0, (run.name, status)

@@ -151,7 +151,11 @@ def test_plain_keras_model_and_early_stopping(tmp_path):
 
     def fit(model, batches, resume, extra=()):
         return model.fit(
-            batches.dataset, epochs=9, verbose=0, callbacks=[*extra, resume]
+            batches.dataset,
+            epochs=9,
+            verbose=0,
+            shuffle=False,
+            callbacks=[*extra, resume],
         )
 
     model, batches, resume = make()
@@ -241,7 +245,7 @@ def test_errors_name_what_differs(tmp_path):
         model = ToyModel()
         model.compile("sgd")
         resume = ExactResume(tmp_path / "other", batches)
-        model.fit(toy_batches(0, 2), verbose=0, callbacks=[resume])
+        model.fit(toy_batches(0, 2), verbose=0, shuffle=False, callbacks=[resume])
 
 
 def test_metrics_log_keeps_every_row_once(tmp_path):
@@ -276,12 +280,34 @@ def test_callbacks_with_arrays_in_their_state(tmp_path):
     np.testing.assert_array_equal(other["callbacks"][0].total, total)
 
 
+@pytest.mark.parametrize("moment", [STEPS + 3, STEPS])
+def test_what_callbacks_do_when_an_epoch_begins_is_done_once(tmp_path, moment):
+    class Decay(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            rate = self.model.optimizer.learning_rate
+            rate.assign(rate * 0.5)
+
+    def make():
+        return {"callbacks": [Decay()]}
+
+    one = train(tmp_path / "one", **make())
+    other = interrupted(tmp_path / "other", moment, make=make, every_steps=1)
+    assert_same(other, one)
+    assert float(one["model"].optimizer.learning_rate.value) == 0.5**5
+
+
 def test_metrics_log_alone_overwrites(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text("old\n")
     model = ToyModel()
     model.compile("sgd")
-    model.fit(toy_batches(0), epochs=2, verbose=0, callbacks=[MetricsLog(path)])
+    model.fit(
+        toy_batches(0),
+        epochs=2,
+        verbose=0,
+        shuffle=False,
+        callbacks=[MetricsLog(path)],
+    )
     assert [row["epoch"] for row in read_metrics_log(path)] == [0, 1]
 
 

@@ -1,0 +1,48 @@
+"""A run with induced model matching, a bank and a start rule resumes exactly."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.models.in_batch_contexts import InBatchContexts
+from rlm_tf.models.induced_model_matching import InducedModelMatching
+from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.restricted import KneserNey
+from rlm_tf.training import LearningRateHalving, ResumableBatches, StartRule
+from tests.training.toy import Interruption, InterruptAt, assert_same, interrupt, train
+
+TOKENS = np.random.default_rng(5).integers(0, 7, 4 * 3 * 6)
+
+
+def program():
+    model = InducedModelMatching(
+        RecurrentLanguageModel(7, 6, 1, dropout=0.3, seed=3),
+        KneserNey(order=2).fit(TOKENS, 7),
+        InBatchContexts(min_count=2, bank_size=20),
+    )
+    return {
+        "model": model,
+        "optimizer": keras.optimizers.SGD(1.0),
+        "batches": ResumableBatches(contiguous_batches(TOKENS, 4, 3, prefix=0)),
+        "callbacks": [LearningRateHalving(), StartRule(8.0, learning_rate=0.7)],
+        "epochs": 3,
+    }
+
+
+@pytest.mark.slow
+def test_resumes(tmp_path):
+    expected = train(tmp_path / "one", **program())
+    assert expected["callbacks"][1].started
+    assert any("bank" in name and v.size for name, v in expected["arrays"].items())
+    for steps in (3, 8):
+        with pytest.raises(Interruption):
+            train(
+                tmp_path / "other",
+                **program(),
+                extra=(InterruptAt(steps, interrupt),),
+                every_steps=1,
+            )
+    assert_same(train(tmp_path / "other", **program()), expected)
