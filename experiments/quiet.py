@@ -6,6 +6,8 @@ import os
 import sys
 import tempfile
 
+import absl.logging
+
 
 def silence_tensorflow() -> None:
     """Imports TensorFlow without its start-up messages; call it before other imports.
@@ -13,12 +15,14 @@ def silence_tensorflow() -> None:
     `TF_CPP_MIN_LOG_LEVEL` governs only what is logged once the native libraries are
     up. While they are loaded, TensorFlow 2.21 writes "All log messages before
     absl::InitializeLog()" and more to standard error, whatever is set: only there, file
-    descriptor 2 leads to a temporary file, which is shown if the import fails.
+    descriptor 2 leads to a temporary file, which is shown if the import fails. Errors
+    alone pass what TensorFlow logs from Python.
 
     Nothing is hidden from a person who has set `TF_CPP_MIN_LOG_LEVEL` below 3.
     """
     if int(os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") or 0) < 3:
         return
+    absl.logging.set_verbosity(absl.logging.ERROR)
     if "tensorflow" in sys.modules:
         return
     sys.stderr.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.models import RecurrentLanguageModel
 
 V = 9
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from rlm_tf.generation import generate
 from rlm_tf.generation.stepwise import RecomputedModel, as_stepwise, read_tokens
-from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.models import RecurrentLanguageModel
 from tests.references import generation as reference
 
 V = 11

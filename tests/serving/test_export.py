@@ -14,7 +14,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from rlm_tf.data.vocabulary import Vocabulary
-from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.models import InducedModelMatching, RecurrentLanguageModel
+from rlm_tf.restricted import KneserNey
 from rlm_tf.serving import LanguageModelService, export_language_model
 from rlm_tf.serving import export as export_module
 
@@ -372,13 +373,10 @@ def test_weights_and_nothing_of_training_are_saved(vocabulary, tmp_path, rng):
 
 
 def test_wrapper_and_half_precision(vocabulary, tmp_path):
-    class Wrapper(keras.Model):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-
     model = make_model(vocabulary, dtype="mixed_bfloat16")
-    path = export_language_model(Wrapper(model), vocabulary, tmp_path / "x")
+    restricted = KneserNey(order=2).fit(vocabulary.encode(TEXT * 2), len(vocabulary))
+    wrapper = InducedModelMatching(model, restricted)
+    path = export_language_model(wrapper, vocabulary, tmp_path / "x")
     answer = score(tf.saved_model.load(str(path)), ["the cat"])
     assert answer["log_probs"].dtype == np.float32
     expected = reference_log_probs(model, vocabulary, "the cat")

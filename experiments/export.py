@@ -1,0 +1,250 @@
+r"""Writes a trained language model as a SavedModel that answers raw strings.
+
+    python -m experiments.export --model=runs/ptb/model.keras \
+        --vocabulary=runs/ptb/vocabulary.txt --output_dir=saved_models/ptb
+
+`--model` is a `.keras` file with a language model or with the wrapper it was trained
+in. Without it a demonstration model is trained first, on `--corpus`; `--preset` says
+how large: smoke (seconds), small (minutes on two cores), paper (2 x 1500 units, days).
+
+The SavedModel has the signatures `score`, `next_token` and `generate`; it needs nothing
+but TensorFlow to run. `saved_models/README.md` tells how to serve it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from experiments.quiet import silence_tensorflow
+
+
+class Demonstration(NamedTuple):
+    """Size of the model that is trained when none is given."""
+
+    width: int
+    num_layers: int
+    dropout: float
+    epochs: int
+    max_train_tokens: int | None
+
+
+PRESETS = {
+    "smoke": Demonstration(32, 1, 0.0, 1, 21_000),
+    "small": Demonstration(200, 2, 0.3, 8, None),
+    "paper": Demonstration(1500, 2, 0.65, 39, None),
+}
+_BATCH_SIZE, _WINDOW = 20, 35
+
+
+def _option(default: Any, text: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": text})
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything the binary can be told."""
+
+    # === Model ===
+    model: str = _option("", "The .keras file; empty: train a demonstration model.")
+    vocabulary: str = _option(
+        "", "The vocabulary's file; empty: vocabulary.txt beside --model."
+    )
+    context_length: int = _option(
+        0, "Most tokens that a model without states (a Transformer) is run on."
+    )
+    # === Demonstration model ===
+    preset: str = _option("smoke", "Its size: smoke, small or paper.")
+    corpus: str = _option("python-docs", "What it is trained on.")
+    data_dir: str = _option(
+        "", "Folder with the data sets; empty: the environment's RLM_DATA_DIR."
+    )
+    # === Output ===
+    output_dir: str = _option("saved_models/demo", "The SavedModel's directory.")
+    overwrite: bool = _option(False, "Replace a SavedModel that is already there.")
+    resume: bool = _option(False, "Keep a SavedModel that is already there, show it.")
+    # === Sample ===
+    seeds: tuple[int, ...] = _option(
+        (1, 2), "One sample text each; the first is also the demonstration's seed."
+    )
+    prompt: str = _option("", "What the sample texts go on from.")
+    max_tokens: int = _option(30, "Number of tokens of a sample text.")
+    temperature: float = _option(0.8, "Temperature of the samples; 0: the best token.")
+    top_k: int = _option(0, "Draw from the k most probable tokens; 0: from all.")
+    top_p: float = _option(0.95, "Draw from the nucleus of this probability; 1: all.")
+
+
+def main(config: Config) -> pathlib.Path:
+    """Exports, then shows what was written; returns its directory.
+
+    Raises:
+        FileNotFoundError: If the model's or the vocabulary's file is missing.
+        FileExistsError: If something is in the way.
+        ValueError: If an option is impossible, or model and vocabulary do not fit.
+    """
+    import tensorflow as tf
+
+    from rlm_tf.serving import export_language_model
+
+    if config.preset not in PRESETS:
+        raise ValueError(
+            f"--preset must be one of {', '.join(PRESETS)}; found {config.preset!r}."
+        )
+    path = pathlib.Path(config.output_dir)
+    if not (config.resume and (path / "saved_model.pb").is_file()):
+        # A graph that is traced next to a GPU may hold operations only a GPU has.
+        tf.config.set_visible_devices([], "GPU")
+        model, vocabulary = _load(config) if config.model else _train(config)
+        export_language_model(
+            model,
+            vocabulary,
+            path,
+            context_length=config.context_length or None,
+            overwrite=config.overwrite,
+        )
+    for line in describe(config, path):
+        print(line)
+    return path
+
+
+# === Model ===
+
+
+def _load(config: Config) -> tuple[Any, Any]:
+    import keras
+
+    # Keras finds classes by the names under which these modules register them.
+    import rlm_tf.models
+    import rlm_tf.restricted  # noqa: F401
+    from rlm_tf.data import Vocabulary
+
+    path = pathlib.Path(config.model)
+    vocabulary = pathlib.Path(config.vocabulary or path.parent / "vocabulary.txt")
+    for flag, file in (("model", path), ("vocabulary", vocabulary)):
+        if not file.is_file():
+            raise FileNotFoundError(f"--{flag}: there is no file {file}.")
+    return keras.saving.load_model(path, compile=False), Vocabulary.load(vocabulary)
+
+
+def _train(config: Config) -> tuple[Any, Any]:
+    import keras
+
+    from rlm_tf.data import contiguous_batches, load_corpus
+    from rlm_tf.models import RecurrentLanguageModel
+
+    size = PRESETS[config.preset]
+    corpus = load_corpus(config.corpus, config.data_dir or None)
+    tokens = corpus.train[: size.max_train_tokens]
+    print(
+        f"No --model: training {size.num_layers} x {size.width} units on "
+        f"{len(tokens):,} tokens of {corpus.name}."
+    )
+    model = RecurrentLanguageModel(
+        len(corpus.vocabulary),
+        size.width,
+        size.num_layers,
+        dropout=size.dropout,
+        seed=config.seeds[0],
+        clip_norm=5.0,
+        loss_scale=_WINDOW,
+    )
+    model.compile(optimizer=keras.optimizers.SGD(1.0))
+    eos_id = corpus.vocabulary.eos_id
+    batches = contiguous_batches(tokens, _BATCH_SIZE, _WINDOW, prefix=eos_id)
+    model.fit(batches.dataset(), epochs=size.epochs, shuffle=False)
+    return model, corpus.vocabulary
+
+
+# === Report ===
+
+
+def describe(config: Config, path: pathlib.Path) -> Iterator[str]:
+    """Yields the lines that tell what the SavedModel is and how to use it."""
+    import tensorflow as tf
+
+    loaded = tf.saved_model.load(str(path))
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    yield f"\n{path}: a SavedModel of {size / 1e6:.1f} MB\n"
+    yield "Signatures"
+    for name in ("score", "next_token", "generate"):
+        signature = loaded.signatures[name]
+        yield f"  {name}"
+        yield f"    takes    {_tensors(signature.structured_input_signature[1])}"
+        yield f"    returns  {_tensors(signature.structured_outputs)}"
+    yield f"\nSamples after {config.prompt!r}"
+    for seed in config.seeds:
+        answer = loaded.generate(
+            tf.constant([config.prompt]),
+            config.max_tokens,
+            config.temperature,
+            config.top_k,
+            config.top_p,
+            seed,
+        )
+        text = answer["text"].numpy()[0].decode()
+        yield f"  seed {seed}: " + text.replace("\n", "\n    ")
+    name = path.name
+    yield f"""
+Look inside
+  saved_model_cli show --dir {path} --all
+Serve (any TensorFlow Serving)
+  docker run --rm -p 8501:8501 -e MODEL_NAME={name} \\
+    --mount type=bind,source={path.absolute()},target=/models/{name}/1 \\
+    tensorflow/serving
+  curl http://localhost:8501/v1/models/{name}:predict -d \\
+    '{{"signature_name": "score", "inputs": {{"texts": ["a text", "another"]}}}}'"""
+
+
+def _tensors(specs: dict[str, Any]) -> str:
+    def text(name: str, spec: Any) -> str:
+        sizes = ", ".join("?" if size is None else str(size) for size in spec.shape)
+        return f"{name}: {spec.dtype.name}[{sizes}]"
+
+    return ", ".join(text(name, spec) for name, spec in sorted(specs.items()))
+
+
+# === Command line ===
+
+
+def _run() -> None:
+    from absl import app, flags
+
+    for field in dataclasses.fields(Config):
+        text = field.metadata["help"]
+        match field.default:
+            case tuple():
+                default = ",".join(map(str, field.default))
+                flags.DEFINE_list(field.name, default, text)
+            case bool():
+                flags.DEFINE_bool(field.name, field.default, text)
+            case int():
+                flags.DEFINE_integer(field.name, field.default, text)
+            case float():
+                flags.DEFINE_float(field.name, field.default, text)
+            case _:
+                flags.DEFINE_string(field.name, str(field.default), text)
+
+    def from_flags(arguments: list[str]) -> None:
+        if len(arguments) > 1:
+            raise app.UsageError(f"unexpected arguments: {' '.join(arguments[1:])}")
+        values: dict[str, Any] = {
+            field.name: flags.FLAGS[field.name].value
+            for field in dataclasses.fields(Config)
+        }
+        silence_tensorflow()
+        try:
+            values["seeds"] = tuple(int(seed) for seed in values["seeds"])
+            if not values["seeds"]:
+                raise ValueError("--seeds must name at least one integer.")
+            main(Config(**values))
+        except (ValueError, OSError) as error:
+            sys.exit(f"error: {error}")
+
+    app.run(from_flags)
+
+
+if __name__ == "__main__":
+    _run()
