@@ -12,7 +12,7 @@ from rlm_tf.models.induced_model_matching import InducedModelMatching
 from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import LearningRateHalving, ResumableBatches, StartRule
-from tests.training.toy import Interruption, InterruptAt, assert_same, interrupt, train
+from tests.training.toy import InterruptAt, Interruption, assert_same, interrupt, train
 
 TOKENS = np.random.default_rng(5).integers(0, 7, 4 * 3 * 6)
 
