@@ -87,11 +87,12 @@ class ObjectiveModel(keras.Model):
 
     def train_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-        variables = self.trainable_variables
         unit = self.optimizer.scale_loss(tf.constant(1.0))
         scale = unit * self.loss_scale
         with tf.GradientTape(persistent=True) as tape:
             terms = self.objective_terms(x, y, sample_weight, training=True)
+            # Not earlier: a model may build in its first step.
+            variables = self.trainable_variables
             # Before replicas meet: the list of losses is shared by their threads.
             extra = self._extra_losses()
             reductions = [_Reduction(term) for term in terms]

@@ -1,0 +1,1 @@
+"""The study of induced model matching on language models."""

@@ -1,0 +1,115 @@
+"""Settings of one training run of `experiments.imm_lm`, and its presets."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from experiments.flags import setting
+
+ARMS = (
+    "none",
+    "noising-blank",
+    "noising-unigram",
+    "noising-bigram-kn",
+    "noising-bigram-kn-modified",
+    "imm-in-batch",
+    "imm-sampled",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """One run: an arm, a corpus, a model, an optimiser and a seed."""
+
+    arm: str = setting("none", f"What helps training: {', '.join(ARMS)}.")
+    corpus: str = setting("python-docs", "Name of a corpus, or a text file.")
+    fraction: float = setting(1.0, "First part of the training text that is used.")
+    seed: int = setting(1, "Seed of initialisation, dropout, noise and samples.")
+
+    width: int = setting(200, "Width of embedding and layers.")
+    num_layers: int = setting(2, "Number of LSTM layers.")
+    dropout: float = setting(0.3, "Dropout rate on inputs and layer outputs.")
+
+    batch_size: int = setting(20, "Rows of a batch.")
+    window: int = setting(35, "Time steps of a window; losses are scaled by it.")
+    epochs: int = setting(25, "Passes over the training text.")
+    learning_rate: float = setting(1.0, "Of plain gradient descent.")
+    decay: float = setting(0.5, "Multiplies the rate after an epoch without gain.")
+    max_decays: int | None = setting(20, "Decays after which the next one stops.")
+    clip_norm: float = setting(5.0, "Clipping norm of the summed-over-time gradient.")
+
+    restricted_text: str = setting(
+        "same", "Text of the restricted model: 'same' fraction, or 'all' of it."
+    )
+    restricted_order: int = setting(2, "Order of the Kneser-Ney model.")
+    coefficient: float = setting(0.2, "lambda of IMM.")
+    min_count: int = setting(5, "In-batch: least predictions behind an induced model.")
+    pass_mode: str = setting("training", "In-batch: 'training' or 'evaluation' pass.")
+    separate_clipping: bool = setting(False, "In-batch: clip each term on its own.")
+    bank_size: int = setting(0, "In-batch: positions in the bank of predictions.")
+    bank_target: int | None = setting(None, "In-batch: fill groups up to this count.")
+    k: int = setting(10, "Sampled: extended contexts a position.")
+    every: int = setting(1, "Sampled: k samples at every so many steps, else one.")
+    gradient: str = setting("crosstalk", "Sampled: 'crosstalk' or 'direct'.")
+    variant: str = setting("paper", "Sampled: 'paper' or 'authors'.")
+    start_perplexity: float | None = setting(
+        None, "IMM starts once validation perplexity is below this."
+    )
+    start_learning_rate: float | None = setting(
+        None, "Learning rate set when IMM starts."
+    )
+    gamma0: float = setting(0.2, "Noising: scale of the noising probability.")
+
+    @property
+    def name(self) -> str:
+        """A short name of the run, unique within a study."""
+        part = "" if self.fraction == 1 else f"-{round(1 / self.fraction)}th"
+        text = "-all" if self.uses_imm and self.restricted_text == "all" else ""
+        return f"{self.arm}{text}{part}-seed{self.seed}"
+
+    @property
+    def uses_imm(self) -> bool:
+        """Whether the arm matches an induced model."""
+        return self.arm.startswith("imm-")
+
+
+PRESETS = {
+    # Seconds: does everything run?
+    "smoke": RunConfig(
+        fraction=0.05, width=16, num_layers=1, batch_size=8, window=12, epochs=2
+    ),
+    # Minutes on two cores, on the embedded corpus.
+    "small": RunConfig(epochs=20, dropout=0.4, max_decays=6),
+    # Section 6 and the published code: Penn Treebank, 66 million parameters.
+    "paper": RunConfig(
+        arm="imm-sampled",
+        corpus="ptb",
+        width=1500,
+        dropout=0.65,
+        epochs=400,
+        every=5,
+        k=10,
+        start_perplexity=90.0,
+        start_learning_rate=0.5,
+    ),
+}
+
+
+def check_config(config: RunConfig) -> None:
+    """Raises ValueError for settings that no run can have."""
+    if config.arm not in ARMS:
+        raise ValueError(
+            f"--arm must be one of {', '.join(ARMS)}; found {config.arm!r}."
+        )
+    if not 0 < config.fraction <= 1:
+        raise ValueError(f"--fraction must lie in (0, 1], found {config.fraction}.")
+    if config.restricted_text not in ("same", "all"):
+        raise ValueError(
+            "--restricted_text must be 'same' or 'all', found "
+            f"{config.restricted_text!r}."
+        )
+    for field in ("batch_size", "window", "epochs"):
+        if getattr(config, field) < 1:
+            raise ValueError(
+                f"--{field} must be at least 1, found {getattr(config, field)}."
+            )

@@ -1,0 +1,141 @@
+"""Tables and figures from rows of results."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+
+# Two readable, colour-blind-safe hues an arm family; the rest fall back to the cycle.
+_COLOURS = {
+    "none": "#4c4c4c",
+    "noising-bigram-kn": "#e69f00",
+    "imm-in-batch": "#0072b2",
+    "imm-in-batch-all": "#009e73",
+    "imm-sampled": "#cc79a7",
+}
+
+
+def group_of(name: str) -> str:
+    """Returns a run's name without its seed."""
+    return re.sub(r"-seed\d+$", "", name)
+
+
+def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Returns the rows of each group, groups in the order of their first row."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(group_of(row["name"]), []).append(row)
+    return groups
+
+
+def spread(values: Sequence[float | None]) -> str:
+    """Returns `mean +/- standard deviation`, or the one value there is."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    if len(known) == 1:
+        return f"{known[0]:.2f}"
+    return f"{np.mean(known):.2f} ± {np.std(known, ddof=1):.2f}"
+
+
+def perplexity_table(rows: Sequence[Row]) -> str:
+    """Returns a Markdown table: one line a group, mean and spread over seeds."""
+    lines = [
+        "| arm | seeds | valid | test | with P_hat: valid | test | mu | s/epoch |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, members in grouped(rows).items():
+        cells = [
+            name,
+            str(len(members)),
+            spread([row["perplexity"]["valid"] for row in members]),
+            spread([row["perplexity"]["test"] for row in members]),
+            spread([row["interpolation"]["valid"] for row in members]),
+            spread([row["interpolation"]["test"] for row in members]),
+            spread([row["interpolation"]["mu"] for row in members]),
+            spread([row["seconds"] / row["epochs"] for row in members]),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def induced_table(rows: Sequence[Row]) -> str:
+    """Returns Table 1 of the paper for these models: perplexity on the bigram task."""
+    lines = [
+        "| model | train | valid | test | left out (valid / test) |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for name, members in grouped(rows).items():
+        induced = [row["induced_perplexity"] for row in members]
+        left_out = " / ".join(
+            str(induced[0][text]["left_out"]) for text in ("valid", "test")
+        )
+        cells = [name]
+        for text in ("train", "valid", "test"):
+            cells.append(spread([each[text]["perplexity"] for each in induced]))
+        lines.append(f"| {' | '.join([*cells, left_out])} |")
+    return "\n".join(lines)
+
+
+def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None:
+    """Draws validation perplexity against epochs: a line an arm, a band over seeds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7.2, 4.4), layout="constrained")
+    lowest, starts = np.inf, []
+    for name, members in grouped(rows).items():
+        # Reloading the best weights makes the best so far the model that is kept.
+        curves = [
+            np.minimum.accumulate([point["val_perplexity"] for point in row["curve"]])
+            for row in members
+        ]
+        length = min(len(curve) for curve in curves)
+        stacked = np.array([curve[:length] for curve in curves])
+        mean = stacked.mean(axis=0)
+        epochs = np.arange(1, length + 1)
+        colour = _colour(name)
+        (line,) = axes.plot(epochs, mean, label=name, color=colour, linewidth=1.8)
+        if len(curves) > 1:
+            low, high = stacked.min(axis=0), stacked.max(axis=0)
+            axes.fill_between(
+                epochs, low, high, color=line.get_color(), alpha=0.2, linewidth=0
+            )
+        axes.annotate(
+            f"{mean[-1]:.1f}",
+            (length, mean[-1]),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=line.get_color(),
+        )
+        lowest = min(lowest, mean.min())
+        starts.append(mean[min(2, length - 1)])
+    axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("validation perplexity (best so far)")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def best_of(rows: Sequence[Row], key: Callable[[Row], float]) -> Row:
+    """Returns the row with the lowest value."""
+    return min(rows, key=key)
+
+
+def _colour(name: str) -> str | None:
+    without_part = re.sub(r"-\d+th$", "", name)
+    return _COLOURS.get(without_part)

@@ -1,0 +1,125 @@
+"""The lists of runs behind the tables of experiments/README.md."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from experiments.imm.config import RunConfig
+
+
+class Run(NamedTuple):
+    """A run and its name, unique in its study."""
+
+    name: str
+    config: RunConfig
+
+
+# Two layers of 200 on a first part of Penn Treebank, the whole vocabulary.
+PTB = RunConfig(corpus="ptb", fraction=1 / 8, epochs=25)
+
+# The best of six trials each (study "tuning": an eighth, 10 epochs, seed 1, by
+# validation perplexity).
+TUNED: dict[str, dict[str, Any]] = {
+    "none": {},
+    "noising-bigram-kn": {},
+    "imm-in-batch": {},
+    "imm-in-batch-all": {"restricted_text": "all"},
+}
+
+_TRIALS: dict[str, list[dict[str, Any]]] = {
+    "none": [{"dropout": rate} for rate in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)],
+    "noising-bigram-kn": [
+        {"dropout": 0.3, "gamma0": 0.2},
+        {"dropout": 0.4, "gamma0": 0.2},
+        {"dropout": 0.5, "gamma0": 0.2},
+        {"dropout": 0.3, "gamma0": 0.6},
+        {"dropout": 0.4, "gamma0": 0.6},
+        {"dropout": 0.5, "gamma0": 0.6},
+    ],
+    "imm-in-batch": [
+        {"dropout": 0.4, "coefficient": 0.2},
+        {"dropout": 0.4, "coefficient": 0.5},
+        {"dropout": 0.5, "coefficient": 0.5},
+        {"dropout": 0.4, "coefficient": 0.5, "min_count": 2},
+        {"dropout": 0.4, "coefficient": 0.5, "bank_size": 7000},
+        {"dropout": 0.4, "coefficient": 1.0, "bank_size": 7000},
+    ],
+}
+_TRIALS["imm-in-batch-all"] = [
+    {**trial, "restricted_text": "all"} for trial in _TRIALS["imm-in-batch"]
+]
+
+
+def arm_config(base: RunConfig, arm: str, **changes: Any) -> RunConfig:
+    """Returns the tuned settings of an arm; the suffix `-all` is a restricted text."""
+    settings = {**TUNED.get(arm, {}), **changes}
+    return dataclasses.replace(base, arm=arm.removesuffix("-all"), **settings)
+
+
+def tuning(seeds: list[int]) -> list[Run]:
+    """Six trials an arm; only the first seed is used."""
+    return [
+        Run(
+            f"{arm}-trial{number}",
+            dataclasses.replace(
+                PTB, arm=arm.removesuffix("-all"), epochs=10, seed=seeds[0], **trial
+            ),
+        )
+        for number in range(6)
+        for arm, trials in _TRIALS.items()
+        for trial in [trials[number]]
+    ]
+
+
+def main(seeds: list[int]) -> list[Run]:
+    """An eighth of the text: every arm, every seed, 25 epochs."""
+    runs = [arm_config(PTB, arm, seed=seed) for seed in seeds for arm in TUNED]
+    return [Run(config.name, config) for config in runs]
+
+
+def scarcity(seeds: list[int]) -> list[Run]:
+    """None and IMM against the amount of text, one seed."""
+    runs = [
+        arm_config(PTB, arm, seed=seeds[0], fraction=1 / part)
+        for part in (16, 4, 2)
+        for arm in ("none", "imm-in-batch", "imm-in-batch-all")
+    ]
+    return [Run(config.name, config) for config in runs]
+
+
+def sampler(seeds: list[int]) -> list[Run]:
+    """The published sampler against the in-batch one, a sixteenth, 10 epochs."""
+    base = dataclasses.replace(PTB, fraction=1 / 16, epochs=10, seed=seeds[0])
+    runs = [
+        Run(arm, arm_config(base, arm))
+        for arm in ("none", "noising-bigram-kn", "imm-in-batch")
+    ]
+    shared = {
+        key: value
+        for key, value in TUNED["imm-in-batch"].items()
+        if key in ("dropout", "coefficient")
+    }
+    for k, every in ((1, 1), (10, 5), (10, 1)):
+        config = dataclasses.replace(
+            base, arm="imm-sampled", k=k, every=every, **shared
+        )
+        runs.append(Run(f"imm-sampled-k{k}-every{every}", config))
+    return runs
+
+
+def full(seeds: list[int]) -> list[Run]:
+    """The whole text, 12 epochs, one seed."""
+    base = dataclasses.replace(PTB, fraction=1.0, epochs=12, seed=seeds[0])
+    runs = [arm_config(base, arm) for arm in ("none", "imm-in-batch")]
+    return [Run(config.name, config) for config in runs]
+
+
+STUDIES: dict[str, Callable[[list[int]], list[Run]]] = {
+    "tuning": tuning,
+    "main": main,
+    "scarcity": scarcity,
+    "sampler": sampler,
+    "full": full,
+}

@@ -1,0 +1,136 @@
+"""Trains language models with and without induced model matching, and compares them.
+
+    python -m experiments.imm_lm --preset=small --output_dir=runs/demo
+    python -m experiments.imm_lm --preset=paper --data_dir=DATA --output_dir=runs/paper
+    python -m experiments.imm_lm --study=main --data_dir=DATA --output_dir=runs/imm_lm
+
+Every run (an arm and a seed) writes its own folder and one row of results; a run whose
+row exists is skipped, and one that was killed goes on where it stood (--resume).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import pathlib
+
+from absl import app, flags
+
+from experiments import flags as config_flags
+from experiments.quiet import silence_tensorflow
+
+silence_tensorflow()
+
+import keras  # noqa: E402
+
+from experiments import run_files  # noqa: E402
+from experiments.imm import config as configs  # noqa: E402
+from experiments.imm import report, training  # noqa: E402
+from experiments.imm.studies import STUDIES, Run  # noqa: E402
+from rlm_tf.data import load_corpus  # noqa: E402
+from rlm_tf.serving import export_language_model  # noqa: E402
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_enum("preset", "small", sorted(configs.PRESETS), "Settings to start from.")
+flags.DEFINE_string("data_dir", None, "Folder of the corpora [RLM_DATA_DIR].")
+flags.DEFINE_string(
+    "output_dir", "runs/imm_lm", "Folder of everything that is written."
+)
+flags.DEFINE_string("results_dir", None, "Folder of the rows [OUTPUT_DIR/results].")
+flags.DEFINE_list("seeds", ["1"], "Comma-separated seeds, one run each.")
+flags.DEFINE_list("arms", ["none", "imm-in-batch"], "Comma-separated arms to compare.")
+flags.DEFINE_enum("study", None, sorted(STUDIES), "A list of runs instead of --arms.")
+flags.DEFINE_string("only", None, "Of a study, only runs whose name contains this.")
+flags.DEFINE_boolean("resume", True, "Skip finished runs and go on with killed ones.")
+flags.DEFINE_enum(
+    "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
+)
+flags.DEFINE_string("export", None, "Folder for a SavedModel of the last run.")
+config_flags.define_flags(configs.RunConfig)
+
+
+def main(_: list[str]) -> None:
+    """Runs what is not done yet, then writes table and figure."""
+    seeds = [int(seed) for seed in FLAGS.seeds]
+    if FLAGS.study:
+        runs = STUDIES[FLAGS.study](seeds)
+        runs = [run for run in runs if FLAGS.only is None or FLAGS.only in run.name]
+    else:
+        runs = _runs_of_arms(seeds)
+    for run in runs:
+        configs.check_config(run.config)
+    output = pathlib.Path(FLAGS.output_dir)
+    results = pathlib.Path(FLAGS.results_dir or output / "results")
+    if FLAGS.study:
+        output, results = output / FLAGS.study, results / FLAGS.study
+    rows = []
+    for number, run in enumerate(runs, start=1):
+        path = results / f"{run.name}.json"
+        if FLAGS.resume and path.exists():
+            print(f"[{number}/{len(runs)}] {run.name}: done before", flush=True)
+            rows.append(training.read_row(path))
+            continue
+        print(f"[{number}/{len(runs)}] {run.name}", flush=True)
+        corpus = load_corpus(run.config.corpus, FLAGS.data_dir)
+        row = training.train(
+            run.config,
+            corpus,
+            output / run.name,
+            strategy=FLAGS.strategy,
+            resume=FLAGS.resume,
+        )
+        row["name"] = run.name
+        run_files.write_json(path, row)
+        rows.append(row)
+        # The graphs of a run are of no use to the next.
+        keras.backend.clear_session()
+        gc.collect()
+    _report(rows, output)
+    if FLAGS.export:
+        _export(output / runs[-1].name, FLAGS.export)
+
+
+def _runs_of_arms(seeds: list[int]) -> list[Run]:
+    preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
+    arms = FLAGS.arms
+    if FLAGS["arm"].present or (FLAGS.preset == "paper" and not FLAGS["arms"].present):
+        arms = [preset.arm]
+    chosen = [
+        dataclasses.replace(preset, arm=arm, seed=seed)
+        for arm in arms
+        for seed in seeds
+    ]
+    return [Run(config.name, config) for config in chosen]
+
+
+def _report(rows: list[report.Row], output: pathlib.Path) -> None:
+    corpus = rows[0]["corpus"]
+    title = f"{corpus['name']}: {corpus['train_tokens']:,} training tokens"
+    table = report.perplexity_table(rows)
+    induced = report.induced_table(rows)
+    text = (
+        f"{title}\n\n{table}\n\nInduced models (short context: one word)\n\n{induced}\n"
+    )
+    (output / "table.md").write_text(text, "utf-8")
+    figure = output / "learning_curves.png"
+    report.learning_curves(rows, figure, title)
+    print(f"\n{text}\n{output / 'table.md'}\n{figure}", flush=True)
+
+
+def _export(folder: pathlib.Path, target: str) -> None:
+    from rlm_tf.data import Vocabulary
+
+    model = keras.models.load_model(folder / "model.keras")
+    vocabulary = Vocabulary.load(folder / "vocabulary.txt")
+    export_language_model(model, vocabulary, target, overwrite=True)
+    print(f"{target}: SavedModel with signatures score, next_token, generate")
+
+
+def run() -> None:
+    """Entry point of `python -m experiments.imm_lm`."""
+    app.run(main)
+
+
+if __name__ == "__main__":
+    run()
