@@ -53,8 +53,8 @@ class InducedModelMatching(ObjectiveModel):
         variant: `"paper"`, or `"authors"`: with sampled contexts, what the published
             code does and the text does not say. The gradient of IMM is not clipped;
             steps without k samples match soft targets in the main pass (dropout on);
-            the embedding gets twice the main gradient and none of the k-sample
-            gradient.
+            the embedding gets twice the main gradient, once IMM is active, and none of
+            the k-sample gradient.
         clip_norm: With in-batch contexts the gradient of the total is clipped to this
             norm; with separate clipping (always with sampled contexts) each term's
             gradient is, before its coefficient multiplies it.
@@ -85,6 +85,8 @@ class InducedModelMatching(ObjectiveModel):
             pairs = [(pairs, coefficient)]
         names = _induced_names(len(pairs))
         soft = [f"{name}_soft" for name in names] if variant == "authors" else []
+        # `compile` scales the loss by the policy of the outer model.
+        kwargs = {"dtype": model.dtype_policy, **kwargs}
         super().__init__(
             term_names=("nll", *names, *soft),
             clip_norm=clip_norm,
@@ -95,8 +97,10 @@ class InducedModelMatching(ObjectiveModel):
         self.model = model
         self.restricted_models = [restricted for restricted, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
-        for restricted in self.restricted_models:
+        for index, restricted in enumerate(self.restricted_models):
             restricted.trainable = False
+            # tf.train.Checkpoint does not look into lists of a Keras model.
+            setattr(self, f"restricted_{index}", restricted)
         self.vocabulary_size = _shared_vocabulary_size(model, self.restricted_models)
         self.every = every
         self.gradient = gradient
@@ -161,6 +165,11 @@ class InducedModelMatching(ObjectiveModel):
                 "anyway (`jit_loop`)."
             )
         super().compile(*args, jit_compile=False, **kwargs)
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles as `config` says; loading a file calls it."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     @property
     def total_clip_norm(self) -> float | None:
@@ -259,9 +268,11 @@ class InducedModelMatching(ObjectiveModel):
         """Returns bool scalar: False until a start rule lets IMM begin."""
         return tf.convert_to_tensor(self.active) > 0
 
-    def main_factor(self, variable: Any) -> float:
+    def main_factor(self, variable: Any) -> float | tf.Tensor:
         """Returns what variant "authors" multiplies the main gradient by."""
-        return 2.0 if self._is_embedding(variable) else 1.0
+        if not self._is_embedding(variable):
+            return 1.0
+        return 1.0 + tf.cast(self.active, tf.float32)
 
     def sampled_factor(self, variable: Any) -> float:
         """Returns what variant "authors" multiplies the k-sample gradient by."""

@@ -105,6 +105,8 @@ class ObjectiveModel(keras.Model):
                 for r in reductions
                 if r.term.is_separate and r.term.loss_and_gradient is None
             }
+        # A model that was not built before has its variables only now.
+        variables = self.trainable_variables
         gradients: list[Gradient] = [None] * len(variables)
         if total is not None:
             gradients = _deduplicated(tape.gradient(total, variables))

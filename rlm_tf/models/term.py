@@ -43,7 +43,7 @@ class Term(NamedTuple):
     coefficient: float | tf.Tensor = 1.0
     clip_norm: float | None = None
     loss_and_gradient: LossAndGradient | None = None
-    variable_factor: Callable[[Any], float] | None = None
+    variable_factor: Callable[[Any], float | tf.Tensor] | None = None
 
     @property
     def is_separate(self) -> bool:

@@ -77,6 +77,10 @@ class BackoffModel(RestrictedModel):
             }
             for m, (contexts, entries) in enumerate(sizes, start=1)
         ]
+        # tf.train.Checkpoint does not look into lists of a Keras layer.
+        for m, weights in enumerate(self._levels, start=1):
+            for name, weight in weights.items():
+                setattr(self, f"_{name}_{m}", weight)
         self._table_sizes = [list(size) for size in sizes]
         self.vocabulary_size = vocabulary_size
         self.built = True
