@@ -1,0 +1,165 @@
+r"""Measures speed and memory against other libraries; prints and keeps a table.
+
+    python -m experiments.benchmark --preset=small --output_dir=runs/benchmark
+
+Runs on the CPU. Every row is written to benchmark.json (all numbers) and benchmark.md
+(the table) of `--output_dir` as soon as it is measured; rows that are there already
+stay, unless they are measured again. `--preset`: smoke (seconds, sizes that mean
+nothing), small (about ten minutes on two cores), paper (an hour, more repetitions).
+PyTorch and NLTK, the peers, are optional: `pip install rlm_tf[peers]`.
+
+Rows, W being a width:
+  lstm-W     training step of an LSTM language model: ours, Keras, PyTorch
+  imm-W      step with induced model matching, in-batch contexts, against the plain step
+  sampler-W  the same with the published sampler
+  memory     peak memory of the crosstalk and of the direct gradient
+  kneser-ney fits and distributions against NLTK
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from experiments.benchmarks.preset import PRESETS, Preset
+from experiments.benchmarks.report import Report
+from experiments.benchmarks.timing import Row
+from experiments.quiet import silence_tensorflow
+
+
+def _option(default: Any, text: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": text})
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Everything the binary can be told."""
+
+    preset: str = _option("smoke", "Sizes and repetitions: smoke, small or paper.")
+    rows: tuple[str, ...] = _option((), "Which rows, as listed above; empty: all.")
+    seeds: tuple[int, ...] = _option(
+        (1,), "Seeds of weights, data and draws; every one repeats all measurements."
+    )
+    data_dir: str = _option(
+        "",
+        "Folder with the data sets; empty: the environment's RLM_DATA_DIR. Without "
+        "Penn Treebank there, the embedded corpus is used.",
+    )
+    output_dir: str = _option(
+        "runs/benchmark", "Folder for benchmark.json and benchmark.md."
+    )
+    resume: bool = _option(False, "Skip the rows that benchmark.json holds already.")
+
+
+def main(config: Config) -> Report:
+    """Measures the rows, one after the other; returns everything known now.
+
+    Raises:
+        ValueError: If an option is impossible, or the output folder holds something
+            else.
+    """
+    if config.preset not in PRESETS:
+        raise ValueError(
+            f"--preset must be one of {', '.join(PRESETS)}; found {config.preset!r}."
+        )
+    if not config.seeds:
+        raise ValueError("--seeds must name at least one integer.")
+    preset = PRESETS[config.preset]
+    rows = _rows(config, preset)
+    unknown = [name for name in config.rows if name not in rows]
+    if unknown:
+        raise ValueError(
+            f"--rows must be some of {', '.join(rows)}; found {', '.join(unknown)}."
+        )
+    report = Report(config.output_dir, config.preset)
+    wanted = [name for name in rows if not config.rows or name in config.rows]
+    for number, name in enumerate(wanted, start=1):
+        place = f"[{number}/{len(wanted)}] {name:12}"
+        if config.resume and name in report.rows:
+            print(f"{place} is there already", flush=True)
+            continue
+        print(f"{place} ...", end="", flush=True)
+        start = time.perf_counter()
+        row = rows[name]()
+        seconds = time.perf_counter() - start
+        report.add(name, row, seconds, [*rows])
+        print(f" {seconds:6.1f} s", flush=True)
+    print(f"\n{report.table()}\nWritten to {report.folder}.")
+    return report
+
+
+def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
+    """Returns what measures each row, in the table's order."""
+    import tensorflow as tf
+
+    from experiments.benchmarks import imm, kneser_ney, lstm, memory
+    from experiments.benchmarks.stream import training_stream
+
+    tf.config.set_visible_devices([], "GPU")
+    stream = functools.cache(
+        functools.partial(training_stream, config.data_dir, preset.vocabulary_size)
+    )
+    seeds = config.seeds
+    rows: dict[str, Callable[[], Row]] = {}
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"lstm-{width}"] = functools.partial(
+            lstm.measure, preset, width, rounds, seeds
+        )
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"imm-{width}"] = functools.partial(
+            imm.measure_in_batch, preset, stream, width, rounds, seeds
+        )
+    for width in preset.widths:
+        rows[f"sampler-{width}"] = functools.partial(
+            imm.measure_sampled, preset, stream, width, seeds
+        )
+    rows["memory"] = functools.partial(
+        memory.measure, config.preset, preset, config.data_dir, seeds
+    )
+    rows["kneser-ney"] = functools.partial(
+        kneser_ney.measure, preset, stream, seeds, (2, 3)
+    )
+    return rows
+
+
+# === Command line ===
+
+
+def _run() -> None:
+    from absl import app, flags
+
+    for field in dataclasses.fields(Config):
+        text = field.metadata["help"]
+        match field.default:
+            case tuple():
+                default = ",".join(map(str, field.default))
+                flags.DEFINE_list(field.name, default, text)
+            case bool():
+                flags.DEFINE_bool(field.name, field.default, text)
+            case _:
+                flags.DEFINE_string(field.name, str(field.default), text)
+
+    def from_flags(arguments: list[str]) -> None:
+        if len(arguments) > 1:
+            raise app.UsageError(f"unexpected arguments: {' '.join(arguments[1:])}")
+        values: dict[str, Any] = {
+            field.name: flags.FLAGS[field.name].value
+            for field in dataclasses.fields(Config)
+        }
+        silence_tensorflow()
+        try:
+            values["rows"] = tuple(values["rows"])
+            values["seeds"] = tuple(int(seed) for seed in values["seeds"])
+            main(Config(**values))
+        except (ValueError, OSError) as error:
+            sys.exit(f"error: {error}")
+
+    app.run(from_flags)
+
+
+if __name__ == "__main__":
+    _run()

@@ -1,0 +1,1 @@
+"""The measurements of `experiments.benchmark`, one topic a file."""

@@ -1,0 +1,151 @@
+"""Peak memory of the crosstalk and of the direct gradient, a process each.
+
+    python -m experiments.benchmarks.memory '{"gradient": "crosstalk", "k": 1, ...}'
+
+prints the memory of one point, see `Point`, as JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from experiments.benchmarks.preset import PRESETS, Preset
+from experiments.benchmarks.timing import Line, Row
+
+_STATUS = pathlib.Path("/proc/self/status")
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """What one process measures.
+
+    Attributes:
+        preset: Name of the preset.
+        data_dir: Folder with the data sets, or "".
+        gradient: `"crosstalk"` or `"direct"`.
+        k: Number of samples.
+        seed: Seed of weights and draws.
+    """
+
+    preset: str
+    data_dir: str
+    gradient: str
+    k: int
+    seed: int
+
+
+def measure(name: str, preset: Preset, data_dir: str, seeds: tuple[int, ...]) -> Row:
+    """Measures every point in a process of its own; the largest value of all seeds.
+
+    Raises:
+        RuntimeError: If one of the processes fails.
+    """
+    wanted = {"crosstalk": preset.crosstalk_ks, "direct": preset.direct_ks}
+    if not _STATUS.is_file():
+        return Row([Line("peak memory of the IMM step", "needs /proc (Linux)")], {})
+    found: dict[str, dict[int, float]] = {}
+    points = []
+    for gradient, ks in wanted.items():
+        for k in ks:
+            for seed in seeds:
+                point = Point(name, data_dir, gradient, k, seed)
+                numbers = _in_a_process(point)
+                points.append(dataclasses.asdict(point) | numbers)
+                largest = found.setdefault(gradient, {})
+                largest[k] = max(largest.get(k, 0.0), numbers["step_mib"])
+    lines = []
+    for gradient, by_k in found.items():
+        first, *others = by_k
+        for k in others:
+            bounded = gradient == "crosstalk" and k == max(by_k)
+            lines.append(
+                Line(
+                    f"peak memory of the paper's sampler, {gradient} gradient, k = {k}",
+                    f"{by_k[k]:,.0f} MiB",
+                    f"k = {first}: {by_k[first]:,.0f} MiB",
+                    f"{by_k[k] / by_k[first]:.2f}",
+                    "at most 1.2" if bounded else "",
+                )
+            )
+    return Row(lines, {"points": points})
+
+
+def _in_a_process(point: Point) -> dict[str, float]:
+    root = str(pathlib.Path(__file__).parents[2])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    result = subprocess.run(
+        [sys.executable, "-m", __name__, json.dumps(dataclasses.asdict(point))],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode:
+        last = (result.stderr.strip() or "no message").splitlines()[-1]
+        raise RuntimeError(
+            f"memory: {point} ended with status {result.returncode}: {last}"
+        )
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+# === In the process ===
+
+
+def measure_point(point: Point) -> dict[str, float]:
+    """Returns what one IMM step adds to the resident set at its peak, in MiB.
+
+    A first step runs with IMM switched off (`active` = 0): the same graph, without
+    samples. What is resident after it, the model, the data, TensorFlow and the compiled
+    graph, is the baseline.
+
+    Returns:
+        `baseline_mib`, `peak_mib` of the whole process, their difference `step_mib`.
+    """
+    # TensorFlow starts only now: the caller silences it first.
+    from experiments.benchmarks.imm import wrapped_model
+    from experiments.benchmarks.lstm import train_function_step
+    from experiments.benchmarks.stream import training_stream, windows
+    from rlm_tf.models import SampledContexts
+
+    preset = PRESETS[point.preset]
+    stream = training_stream(point.data_dir, preset.vocabulary_size)
+    contexts = SampledContexts(stream.tokens, point.k, preset.window, seed=point.seed)
+    model = wrapped_model(
+        preset, stream, preset.memory_width, point.seed, contexts, point.gradient
+    )
+    batches = windows(stream, preset.batch_size, preset.window, 2)
+    step = train_function_step(model, batches)
+    model.active.assign(0.0)
+    step()
+    baseline = _resident("VmRSS")
+    model.active.assign(1.0)
+    step()
+    peak = _resident("VmHWM")
+    return {
+        "baseline_mib": baseline,
+        "peak_mib": peak,
+        "step_mib": peak - baseline,
+    }
+
+
+def _resident(field: str) -> float:
+    """Returns an entry of the process's status in MiB: VmRSS now, VmHWM at its peak.
+
+    `ru_maxrss` would not do: a new process inherits it from the one that started it.
+    """
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"{_STATUS}: no entry {field}.")
+
+
+if __name__ == "__main__":
+    from experiments.quiet import silence_tensorflow
+
+    silence_tensorflow()
+    print(json.dumps(measure_point(Point(**json.loads(sys.argv[1])))))

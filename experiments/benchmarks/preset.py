@@ -1,0 +1,74 @@
+"""How large the benchmarks are."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """Sizes and repetitions.
+
+    Attributes:
+        vocabulary_size: V.
+        batch_size: B.
+        window: T, tokens that a step reads from each row.
+        widths: Widths of the two-layer models that are timed.
+        rounds: Repetitions of a timing at each width.
+        sampled_ks: Numbers of samples of the published sampler.
+        sampled_rounds: Repetitions of its timings.
+        longest_step: Seconds; a sampler's step that is expected to take longer is not
+            run, its time is projected.
+        memory_width: Width of the model whose peak memory is measured.
+        crosstalk_ks: Numbers of samples of the crosstalk gradient there.
+        direct_ks: Numbers of samples of the direct gradient there.
+        peak_size: Rows of the square matrices whose product measures the peak.
+        fit_tokens: Tokens that the Kneser-Ney models are fitted to; None: all.
+        contexts: Distinct short contexts whose distributions are computed.
+        scored_pairs: Pairs (context, word) that NLTK scores.
+    """
+
+    vocabulary_size: int = 10_000
+    batch_size: int = 20
+    window: int = 35
+    widths: tuple[int, ...] = (200, 650)
+    rounds: tuple[int, ...] = (31, 15)
+    sampled_ks: tuple[int, ...] = (1, 5, 10)
+    sampled_rounds: int = 3
+    longest_step: float = 30.0
+    memory_width: int = 200
+    crosstalk_ks: tuple[int, ...] = (1, 20)
+    direct_ks: tuple[int, ...] = (1, 2, 5)
+    peak_size: int = 2048
+    fit_tokens: int | None = None
+    contexts: int = 350
+    scored_pairs: int = 200
+
+
+PRESETS = {
+    "smoke": Preset(
+        vocabulary_size=50,
+        batch_size=3,
+        window=6,
+        widths=(8,),
+        rounds=(2,),
+        sampled_ks=(1, 2),
+        sampled_rounds=1,
+        memory_width=8,
+        crosstalk_ks=(1, 2),
+        direct_ks=(1,),
+        peak_size=64,
+        fit_tokens=2_000,
+        contexts=10,
+        scored_pairs=5,
+    ),
+    "small": Preset(),
+    "paper": Preset(
+        rounds=(101, 51),
+        sampled_rounds=9,
+        longest_step=float("inf"),
+        crosstalk_ks=(1, 2, 5, 10, 20),
+        direct_ks=(1, 2, 5, 10),
+        scored_pairs=2_000,
+    ),
+}

@@ -1,0 +1,131 @@
+"""The files that the benchmark writes: all numbers, and the table."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+from typing import Any
+
+from experiments.benchmarks.timing import Line, Row
+
+_PACKAGES = ("tensorflow", "keras", "numpy", "torch", "nltk")
+_JSON, _TABLE = "benchmark.json", "benchmark.md"
+
+
+class Report:
+    """Rows measured so far, in `benchmark.json` and `benchmark.md` of a folder.
+
+    Rows that are measured again replace their older selves; the others stay.
+
+    Args:
+        folder: Where the files are or will be.
+        preset: Name of the preset, with which rows found there must agree.
+
+    Raises:
+        ValueError: If the file is damaged or of another preset.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], preset: str):
+        self.folder = pathlib.Path(folder)
+        self.preset = preset
+        self.rows: dict[str, dict[str, Any]] = {}
+        path = self.folder / _JSON
+        if path.is_file():
+            try:
+                found = json.loads(path.read_text())
+                rows, other = found["rows"], found["preset"]
+            except (ValueError, KeyError, TypeError):
+                raise ValueError(f"{path} is not a file of this benchmark.") from None
+            if other != preset:
+                raise ValueError(
+                    f"{path} holds rows of the preset {other!r}: give another "
+                    f"--output_dir for {preset!r}."
+                )
+            self.rows = rows
+
+    def add(self, name: str, row: Row, seconds: float, order: list[str]) -> None:
+        """Puts a row in and writes both files.
+
+        Args:
+            name: Name of the row.
+            row: What was measured.
+            seconds: What it took to measure.
+            order: Names of all rows, in the table's order.
+        """
+        self.rows[name] = {
+            "lines": [line._asdict() for line in row.lines],
+            "numbers": row.numbers,
+            "environment": environment(),
+            "seconds": round(seconds, 1),
+        }
+        self.rows = {key: self.rows[key] for key in order if key in self.rows}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        content = {"preset": self.preset, "rows": self.rows}
+        _write(self.folder / _JSON, json.dumps(content, indent=1) + "\n")
+        _write(self.folder / _TABLE, self.table())
+
+    def table(self) -> str:
+        """Returns the Markdown table and what it was measured with."""
+        titles = ("what", "ours", "peer", "ratio", "target")
+        lines = [Line(**line) for row in self.rows.values() for line in row["lines"]]
+        cells = [titles, ("---", "---:", "---:", "---:", "---:"), *lines]
+        text = "".join(f"| {' | '.join(map(str, row))} |\n" for row in cells)
+        used = {
+            json.dumps(row["environment"]["software"]) for row in self.rows.values()
+        }
+        machines = {row["environment"]["machine"] for row in self.rows.values()}
+        software = "; ".join(
+            ", ".join(f"{name} {version}" for name, version in json.loads(one).items())
+            for one in sorted(used)
+        )
+        return (
+            f"{text}\nRatio: ours over the peer's; the median over rounds in which both"
+            " ran one after the other, and the quartiles. Medians of the times.\n"
+            f"Measured on: {'; '.join(sorted(machines))}. {software}.\n"
+        )
+
+
+def environment() -> dict[str, Any]:
+    """Returns machine, threads, load and versions."""
+    import tensorflow as tf
+
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    limit = tf.config.threading.get_intra_op_parallelism_threads()
+    return {
+        "machine": f"{_processor()}, {cores()} cores",
+        "threads": {"tensorflow": limit or cores(), "torch": cores()},
+        "load_average": os.getloadavg()[0],
+        "software": versions,
+    }
+
+
+def cores() -> int:
+    """Returns the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _processor() -> str:
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _write(path: pathlib.Path, text: str) -> None:
+    """Writes beside and renames, so that a kill leaves the old file or the new one."""
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(text)
+    beside.replace(path)

@@ -1,0 +1,116 @@
+"""Times functions in turn and compares them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Step = Callable[[], Any]
+
+
+class Line(NamedTuple):
+    """One line of the table.
+
+    Attributes:
+        what: What was measured.
+        ours: Our value, with its unit.
+        peer: Whose value it is compared with, and that value.
+        ratio: Ours over the peer's, with its quartiles where there are several.
+        target: What the ratio (or our value) should be.
+    """
+
+    what: str
+    ours: str = ""
+    peer: str = ""
+    ratio: str = ""
+    target: str = ""
+
+
+class Row(NamedTuple):
+    """What one row of the benchmark gives: lines of the table and all numbers."""
+
+    lines: list[Line]
+    numbers: dict[str, Any]
+
+
+class Timings:
+    """Seconds that several functions took, measured in turn.
+
+    Functions run one after the other in every round, so that a slow or a busy moment of
+    the machine meets all of them, and ratios are taken within a round.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, list[float]] = {}
+
+    def run(self, steps: Mapping[str, Step], rounds: int, warm_up: int = 3) -> None:
+        """Calls every function `warm_up` times unmeasured, then once in each round."""
+        for step in steps.values():
+            for _ in range(warm_up):
+                step()
+        for _ in range(rounds):
+            for name, step in steps.items():
+                self.add(name, elapsed(step))
+
+    def add(self, name: str, seconds: float) -> None:
+        """Adds one measurement."""
+        self.seconds.setdefault(name, []).append(seconds)
+
+    def median(self, name: str) -> float:
+        """Returns the median in seconds."""
+        return statistics.median(self.seconds[name])
+
+    def text(self, name: str) -> str:
+        """Returns the median in a readable unit."""
+        return duration(self.median(name))
+
+    def ratio(self, ours: str, peer: str) -> str:
+        """Returns the median of the rounds' ratios, and their quartiles."""
+        pairs = zip(self.seconds[ours], self.seconds[peer], strict=True)
+        ratios = [a / b for a, b in pairs]
+        low, middle, high = quartiles(ratios)
+        return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+    def numbers(self) -> dict[str, Any]:
+        """Returns median, quartiles, minimum and repetitions of each, in ms."""
+        result = {}
+        for name, seconds in self.seconds.items():
+            low, middle, high = quartiles(seconds)
+            result[name] = {
+                "median_ms": middle * 1e3,
+                "quartiles_ms": [low * 1e3, high * 1e3],
+                "min_ms": min(seconds) * 1e3,
+                "repetitions": len(seconds),
+            }
+        return result
+
+
+def elapsed(step: Step) -> float:
+    """Returns the seconds that one call takes."""
+    start = time.perf_counter()
+    step()
+    return time.perf_counter() - start
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """Returns lower quartile, median and upper quartile of at least one value."""
+    if len(values) == 1:
+        return (values[0],) * 3
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+def duration(seconds: float) -> str:
+    """Returns a time in the unit that suits it, with three digits."""
+    for limit, unit in ((1e-3, "us"), (1.0, "ms"), (120.0, "s"), (7200.0, "min")):
+        if seconds < limit:
+            scale = {"us": 1e6, "ms": 1e3, "s": 1.0, "min": 1 / 60}[unit]
+            return f"{_three_digits(seconds * scale)} {unit}"
+    return f"{_three_digits(seconds / 3600)} h"
+
+
+def _three_digits(value: float) -> str:
+    decimals = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{decimals}f}"
