@@ -10,11 +10,14 @@ from rlm_tf.evaluation.perplexity import (
     perplexity_of,
     tune_interpolation,
 )
+from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
 
 __all__ = [
     "CorpusPerplexity",
     "InducedPerplexity",
+    "ScalingLaw",
     "evaluate",
+    "fit_scaling_law",
     "induced_perplexity",
     "interpolate",
     "interpolated_perplexity",

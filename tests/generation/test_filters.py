@@ -128,6 +128,9 @@ def test_ties_go_to_the_lower_id():
     np.testing.assert_allclose(
         probs_of(keep_nucleus(equal, 0.5)), [1 / 3, 1 / 3, 1 / 3, 0, 0], atol=1e-12
     )
+    # A sum that is exactly p reaches it: binary fractions do not round.
+    quarters = keep_nucleus(tf.zeros([4]), 0.5)
+    np.testing.assert_array_equal(probs_of(quarters), [0.5, 0.5, 0, 0])
     mixed = tf.constant([0.0, 1.0, 0.0, 1.0, 0.0])
     kept = np.isfinite(keep_top_k(mixed, 3).numpy())
     np.testing.assert_array_equal(kept, [True, True, False, True, False])
