@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
 import typing
 from typing import Any, TypeVar
@@ -30,6 +31,8 @@ def define_flags(config_class: type) -> None:
             flags.DEFINE_boolean(field.name, None, help_text)
         else:
             flags.DEFINE_string(field.name, None, help_text)
+        # `--help` shows the flags of the main module, which absl knows by this name.
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[field.name])
 
 
 def config_from_flags(preset: Config) -> Config:

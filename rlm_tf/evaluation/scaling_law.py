@@ -57,8 +57,8 @@ def fit_scaling_law(tokens: np.ndarray, nats: np.ndarray) -> ScalingLaw:
     tokens, nats = np.asarray(tokens, np.float64), np.asarray(nats, np.float64)
     if tokens.shape != nats.shape or tokens.ndim != 1 or len(np.unique(tokens)) < 3:
         raise ValueError(
-            "fit_scaling_law: `tokens` and `nats` must be vectors of one length with at "
-            f"least three different amounts, found shapes {tokens.shape} and "
+            "fit_scaling_law: `tokens` and `nats` must be vectors of one length with "
+            f"at least three different amounts, found shapes {tokens.shape} and "
             f"{nats.shape}."
         )
     if not (np.all(np.isfinite(nats)) and np.all(tokens > 0) and np.all(nats > 0)):

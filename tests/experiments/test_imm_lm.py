@@ -1,0 +1,140 @@
+"""The binary as a user runs it: smoke preset, resume after a kill, messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments.imm import report, studies
+from experiments.imm.config import PRESETS, RunConfig, check_config
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def _start(output: pathlib.Path, *flags: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "experiments.imm_lm", "--preset=smoke"]
+    return subprocess.Popen(
+        [*command, f"--output_dir={output}", *flags],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _run(output: pathlib.Path, *flags: str) -> str:
+    process = _start(output, *flags)
+    printed, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert "InitializeLog" not in errors, errors
+    return printed
+
+
+def _without_times(row: dict) -> dict:
+    return {key: row[key] for key in row if key not in ("seconds", "finished")}
+
+
+@pytest.mark.slow
+def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
+    arms = "--arms=none,noising-blank,imm-in-batch,imm-sampled"
+    export = f"--export={tmp_path / 'saved_model'}"
+    printed = _run(tmp_path, arms, "--k=2", export)
+    rows = sorted(path.name for path in (tmp_path / "results").iterdir())
+    assert len(rows) == 4
+    row = json.loads((tmp_path / "results" / "imm-sampled-20th-seed1.json").read_text())
+    assert row["config"]["k"] == 2
+    assert 1 < row["perplexity"]["test"] < 2000
+    assert row["interpolation"]["valid"] <= row["perplexity"]["valid"] * 1.0001
+    assert row["induced_perplexity"]["valid"]["left_out"] > 0
+    assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
+    assert (tmp_path / "saved_model" / "saved_model.pb").exists()
+    assert "imm-in-batch-20th" in printed and "Induced models" in printed
+    # All is done: a second call only reports.
+    again = _run(tmp_path, arms, "--k=2")
+    assert again.count("done before") == 4
+
+
+@pytest.mark.slow
+def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
+    flags = ("--arms=imm-in-batch", "--epochs=4", "--bank_size=300")
+    _run(tmp_path / "whole", *flags)
+    process = _start(tmp_path / "killed", *flags)
+    folder = tmp_path / "killed" / "imm-in-batch-20th-seed1"
+    deadline = time.monotonic() + 200
+    while len(list((folder / "checkpoints").glob("*"))) < 2:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (tmp_path / "killed" / "results").exists()
+    _run(tmp_path / "killed", *flags)
+    name = "imm-in-batch-20th-seed1.json"
+    whole, killed = (
+        json.loads((tmp_path / run / "results" / name).read_text())
+        for run in ("whole", "killed")
+    )
+    assert _without_times(whole) == _without_times(killed)
+    assert [point["epoch"] for point in killed["curve"]] == [0, 1, 2, 3]
+
+
+def test_wrong_flags_get_one_message(tmp_path):
+    process = _start(tmp_path, "--arms=magic")
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode != 0
+    assert "--arm must be one of none" in errors.splitlines()[-1]
+
+
+def test_help_is_readable():
+    command = [sys.executable, "-m", "experiments.imm_lm", "--help"]
+    environment = {**os.environ, "COLUMNS": "100"}
+    printed = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False
+    ).stdout
+    for flag in ("--preset", "--data_dir", "--output_dir", "--seeds", "--resume"):
+        assert flag.strip("-") in printed
+    assert "lambda of IMM. [default: 0.2]" in printed
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_possible(name):
+    check_config(PRESETS[name])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fraction": 0.0}, r"--fraction must lie in \(0, 1\]"),
+        ({"restricted_text": "some"}, "--restricted_text must be"),
+        ({"epochs": 0}, "--epochs must be at least 1"),
+    ],
+)
+def test_impossible_settings_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        check_config(RunConfig(**changes))
+
+
+@pytest.mark.parametrize("name", sorted(studies.STUDIES))
+def test_studies_name_every_run_once(name):
+    runs = studies.STUDIES[name]([1, 2, 3])
+    assert len({run.name for run in runs}) == len(runs)
+    for run in runs:
+        check_config(run.config)
+
+
+def test_every_arm_gets_the_same_number_of_trials():
+    trials = studies.tuning([1])
+    arms = [run.name.rsplit("-trial", 1)[0] for run in trials]
+    assert {arms.count(arm) for arm in arms} == {6}
+
+
+def test_spread_is_the_sample_standard_deviation():
+    assert report.spread([1.0, 2.0, 3.0]) == "2.00 ± 1.00"
+    assert report.spread([1.5]) == "1.50"
+    assert report.spread([None]) == "-"

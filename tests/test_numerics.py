@@ -1,0 +1,59 @@
+"""Log-space helpers against plain float64 arithmetic, at their edges too."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf import numerics
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_log_mean_exp_is_the_log_of_the_mean(rng, axis):
+    values = rng.normal(size=(3, 4, 5))
+    expected = np.log(np.exp(values).mean(axis=axis))
+    np.testing.assert_allclose(numerics.log_mean_exp(values, axis), expected)
+
+
+def test_log_mean_exp_normalises_its_weights(rng):
+    values, log_weights = rng.normal(size=(3, 4)), rng.normal(size=(3, 1)) + 50.0
+    weights = np.exp(log_weights) / np.exp(log_weights).sum()
+    expected = np.log((weights * np.exp(values)).sum(axis=0))
+    found = numerics.log_mean_exp(values, 0, log_weights)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_log_mean_exp_of_zeros_is_minus_infinity_without_gradient():
+    values = tf.constant([[-np.inf, 0.0], [-np.inf, -np.inf]], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(values)
+        found = numerics.log_mean_exp(values, 0)
+        total = tf.reduce_sum(tf.where(found > -np.inf, found, 0.0))
+    np.testing.assert_allclose(found, [-np.inf, -math.log(2.0)])
+    np.testing.assert_allclose(tape.gradient(total, values), [[0.0, 1.0], [0.0, 0.0]])
+
+
+def test_replace_gradient_takes_value_and_gradient_from_two_places():
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = numerics.replace_gradient(tf.square(x), 5.0 * x)
+    assert float(y) == 9.0
+    assert float(tape.gradient(y, x)) == 5.0
+
+
+def test_zero_probability_times_minus_infinity_is_zero():
+    log_values = tf.constant([-np.inf, -1.0])
+    with tf.GradientTape() as tape:
+        tape.watch(log_values)
+        product = numerics.multiply_no_nan_log(tf.constant([0.0, 0.5]), log_values)
+    np.testing.assert_allclose(product, [0.0, -0.5])
+    np.testing.assert_allclose(tape.gradient(product, log_values), [0.0, 0.5])
+
+
+def test_perplexity_of_a_huge_loss_is_infinite():
+    assert numerics.perplexity(math.log(7.0)) == pytest.approx(7.0)
+    assert numerics.perplexity(1e4) == math.inf
