@@ -29,6 +29,18 @@ def language_model(**options) -> RecurrentLanguageModel:
     return RecurrentLanguageModel(VOCABULARY, 8, 1, **options)
 
 
+def causal_transformer(width: int = 8, longest: int = 16) -> keras.Model:
+    """A functional model of Keras layers: one block of causal self-attention."""
+    layers = keras.layers
+    tokens = keras.Input([None], dtype="int32")
+    places = keras.ops.cumsum(keras.ops.ones_like(tokens), axis=1) - 1
+    x = layers.Embedding(VOCABULARY, width)(tokens)
+    x = x + layers.Embedding(longest, width)(places)
+    attention = layers.MultiHeadAttention(2, width // 2, seed=1)
+    x = layers.LayerNormalization()(x + attention(x, x, use_causal_mask=True))
+    return keras.Model(tokens, layers.Dense(VOCABULARY)(x))
+
+
 def restricted_model(order: int = 2, words: np.ndarray | None = None) -> KneserNey:
     """Kneser-Ney of the stream."""
     return KneserNey(order).fit(stream() if words is None else words, VOCABULARY)
