@@ -88,7 +88,7 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots(figsize=(7.2, 4.4), layout="constrained")
     lowest, starts = np.inf, []
@@ -121,6 +121,7 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None
         lowest = min(lowest, mean.min())
         starts.append(mean[min(2, length - 1)])
     axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel("validation perplexity (best so far)")
     axes.set_title(title, fontsize=10)
