@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -27,14 +28,18 @@ _TARGETS = {200: "at most 1.25", 650: "at most 1.12"}
 
 
 def measure_in_batch(
-    preset: Preset, stream: Stream, width: int, rounds: int, seeds: tuple[int, ...]
+    preset: Preset,
+    load: Callable[[], Stream],
+    width: int,
+    rounds: int,
+    seeds: tuple[int, ...],
 ) -> Row:
     """Times the step with in-batch contexts, in all settings, against the plain step.
 
     2 layers without dropout (which would only make the plain step dearer), bigram
     Kneser-Ney, every position with at least 5 predictions behind its induced model.
     """
-    timings = Timings()
+    timings, stream = Timings(), load()
     coverage = {}
     bank = _BANK_STEPS * preset.batch_size * preset.window
     for seed in seeds:
@@ -81,10 +86,13 @@ def measure_in_batch(
 
 
 def measure_sampled(
-    preset: Preset, stream: Stream, width: int, seeds: tuple[int, ...]
+    preset: Preset,
+    load: Callable[[], Stream],
+    width: int,
+    seeds: tuple[int, ...],
 ) -> Row:
     """Times the step with the published sampler, crosstalk gradient."""
-    timings = Timings()
+    timings, stream = Timings(), load()
     projected: dict[int, float] = {}
     names = {k: f"paper's sampler, k = {k}" for k in preset.sampled_ks}
     for seed in seeds:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,10 @@ _OUR_REPETITIONS = 11
 
 
 def measure(
-    preset: Preset, stream: Stream, seeds: tuple[int, ...], orders: tuple[int, ...]
+    preset: Preset,
+    load: Callable[[], Stream],
+    seeds: tuple[int, ...],
+    orders: tuple[int, ...],
 ) -> Row:
     """Times fits and the distributions after distinct short contexts.
 
@@ -25,8 +30,8 @@ def measure(
     those contexts and words are scored, and their mean time is multiplied by the number
     of pairs (contexts times vocabulary).
     """
+    timings, stream = Timings(), load()
     tokens = stream.tokens[: preset.fit_tokens]
-    timings = Timings()
     lines: list[Line] = []
     numbers: dict[str, Any] = {"corpus": stream.name, "fit_tokens": len(tokens)}
     for order in orders:
@@ -54,7 +59,7 @@ def _fit_and_rows(
         ids = tf.constant(contexts[:, 0] if order == 2 else contexts)
         log_probs(ids)
         for _ in range(_OUR_REPETITIONS):
-            timings.add(rows, elapsed(lambda ids=ids: log_probs(ids)))
+            timings.add(rows, elapsed(partial(log_probs, ids)))
         if peer is None:
             peer = _nltk_model(tokens, order, timings)
         if peer is not None:
@@ -136,5 +141,5 @@ def _time_nltk_pairs(
 ) -> None:
     for number, word in enumerate(words):
         context = tuple(str(token) for token in contexts[number % len(contexts)])
-        seconds = elapsed(lambda w=str(word), c=context: model.score(w, c))
+        seconds = elapsed(partial(model.score, str(word), context))
         timings.add(f"NLTK pair, order {order}", seconds)

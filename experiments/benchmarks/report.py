@@ -73,10 +73,9 @@ class Report:
         lines = [Line(**line) for row in self.rows.values() for line in row["lines"]]
         cells = [titles, ("---", "---:", "---:", "---:", "---:"), *lines]
         text = "".join(f"| {' | '.join(map(str, row))} |\n" for row in cells)
-        used = {
-            json.dumps(row["environment"]["software"]) for row in self.rows.values()
-        }
-        machines = {row["environment"]["machine"] for row in self.rows.values()}
+        environments = [row["environment"] for row in self.rows.values()]
+        used = {json.dumps(environment["software"]) for environment in environments}
+        machines = {environment["machine"] for environment in environments}
         software = "; ".join(
             ", ".join(f"{name} {version}" for name, version in json.loads(one).items())
             for one in sorted(used)
