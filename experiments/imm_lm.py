@@ -25,7 +25,7 @@ import keras  # noqa: E402
 
 from experiments import run_files  # noqa: E402
 from experiments.imm import config as configs  # noqa: E402
-from experiments.imm import report, training  # noqa: E402
+from experiments.imm import projection, report, training  # noqa: E402
 from experiments.imm.studies import STUDIES, Run  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.serving import export_language_model  # noqa: E402
@@ -46,12 +46,18 @@ flags.DEFINE_boolean("resume", True, "Skip finished runs and go on with killed o
 flags.DEFINE_enum(
     "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
 )
+flags.DEFINE_integer(
+    "project_steps", 0, "Time so many steps instead, and project the hours of all."
+)
 flags.DEFINE_string("export", None, "Folder for a SavedModel of the last run.")
 config_flags.define_flags(configs.RunConfig)
 
 
 def main(_: list[str]) -> None:
     """Runs what is not done yet, then writes table and figure."""
+    if FLAGS.project_steps:
+        _project()
+        return
     seeds = [int(seed) for seed in FLAGS.seeds]
     if FLAGS.study:
         runs = STUDIES[FLAGS.study](seeds)
@@ -116,6 +122,18 @@ def _report(rows: list[report.Row], output: pathlib.Path) -> None:
     figure = output / "learning_curves.png"
     report.learning_curves(rows, figure, title)
     print(f"\n{text}\n{output / 'table.md'}\n{figure}", flush=True)
+
+
+def _project() -> None:
+    preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
+    configs.check_config(preset)
+    corpus = load_corpus(preset.corpus, FLAGS.data_dir)
+    row = projection.project(preset, corpus, FLAGS.project_steps)
+    path = pathlib.Path(FLAGS.results_dir or FLAGS.output_dir) / "projection.json"
+    run_files.write_json(path, row)
+    for kind, hours in row["hours_of_all_epochs"].items():
+        print(f"{kind}: {hours:,.1f} h for {preset.epochs} epochs", flush=True)
+    print(path)
 
 
 def _export(folder: pathlib.Path, target: str) -> None:

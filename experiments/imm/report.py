@@ -102,7 +102,7 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None
         stacked = np.array([curve[:length] for curve in curves])
         mean = stacked.mean(axis=0)
         epochs = np.arange(1, length + 1)
-        colour = _colour(name)
+        colour = colour_of(name)
         (line,) = axes.plot(epochs, mean, label=name, color=colour, linewidth=1.8)
         if len(curves) > 1:
             low, high = stacked.min(axis=0), stacked.max(axis=0)
@@ -137,6 +137,7 @@ def best_of(rows: Sequence[Row], key: Callable[[Row], float]) -> Row:
     return min(rows, key=key)
 
 
-def _colour(name: str) -> str | None:
+def colour_of(name: str) -> str | None:
+    """Returns the colour of an arm in every figure, or None for the next free one."""
     without_part = re.sub(r"-\d+th$", "", name)
     return _COLOURS.get(without_part)

@@ -89,6 +89,31 @@ def scarcity(seeds: list[int]) -> list[Run]:
     return [Run(config.name, config) for config in runs]
 
 
+def ablation(seeds: list[int]) -> list[Run]:
+    """What each part of the in-batch contexts does, an eighth, 10 epochs."""
+    variants: dict[str, dict[str, Any]] = {
+        "tuned": {},
+        "min-count-1": {"min_count": 1, "bank_size": 0},
+        "min-count-2": {"min_count": 2, "bank_size": 0},
+        "min-count-5": {"min_count": 5, "bank_size": 0},
+        "min-count-10": {"min_count": 10, "bank_size": 0},
+        "min-count-5-bank": {"min_count": 5, "bank_size": 7000},
+        "min-count-5-bank-to-20": {
+            "min_count": 5,
+            "bank_size": 7000,
+            "bank_target": 20,
+        },
+        "evaluation-pass": {"pass_mode": "evaluation"},
+        "separate-clipping": {"separate_clipping": True},
+        "evaluation-separate": {"pass_mode": "evaluation", "separate_clipping": True},
+    }
+    base = dataclasses.replace(PTB, epochs=10, seed=seeds[0])
+    return [
+        Run(name, arm_config(base, "imm-in-batch", **changes))
+        for name, changes in variants.items()
+    ]
+
+
 def sampler(seeds: list[int]) -> list[Run]:
     """The published sampler against the in-batch one, a sixteenth, 10 epochs."""
     base = dataclasses.replace(PTB, fraction=1 / 16, epochs=10, seed=seeds[0])
@@ -120,6 +145,7 @@ STUDIES: dict[str, Callable[[list[int]], list[Run]]] = {
     "tuning": tuning,
     "main": main,
     "scarcity": scarcity,
+    "ablation": ablation,
     "sampler": sampler,
     "full": full,
 }

@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments import run_files
 from experiments.imm.config import RunConfig
+from experiments.imm.counts import effective_counts
 from rlm_tf import distribution, evaluation
 from rlm_tf.data import Corpus, Noising, contiguous_batches
 from rlm_tf.models import (
@@ -31,6 +32,16 @@ from rlm_tf.training import (
     ResumableBatches,
     StartRule,
     read_metrics_log,
+)
+
+_CURVE = (
+    "epoch",
+    "learning_rate",
+    "perplexity",
+    "val_perplexity",
+    "imm",
+    "imm_count",
+    "imm_coverage",
 )
 
 
@@ -195,7 +206,7 @@ def _row(
         prefix=eos,
     )
     log = read_metrics_log(folder / "metrics.jsonl")
-    steps = contiguous_batches(text, config.batch_size, config.window, prefix=eos).steps
+    batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
 
     def perplexities(log_probs: dict[str, np.ndarray]) -> dict[str, float | None]:
         return {
@@ -227,16 +238,10 @@ def _row(
         },
         "parameters": int(sum(np.prod(v.shape) for v in model.trainable_variables)),
         "epochs": len(log),
-        "steps_per_epoch": steps,
+        "steps_per_epoch": batches.steps,
+        "effective_counts": effective_counts(batches, restricted.context_length),
         "seconds": log[-1].get("seconds") if log else None,
-        "curve": [
-            {
-                key: row[key]
-                for key in ("epoch", "perplexity", "val_perplexity", "learning_rate")
-                if key in row
-            }
-            for row in log
-        ],
+        "curve": [{key: row[key] for key in _CURVE if key in row} for row in log],
         "machine": f"{platform.machine()}, {run_files.cpu_count()} cores",
         "finished": time.strftime("%Y-%m-%d"),
     }
