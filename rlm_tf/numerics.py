@@ -58,6 +58,12 @@ def multiply_no_nan_log(probs: tf.Tensor, log_values: tf.Tensor) -> tf.Tensor:
     return probs * safe
 
 
+def at_least_single(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns half-precision tensors in single precision, others as they are."""
+    tensor = tf.convert_to_tensor(tensor)
+    return tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)
+
+
 def perplexity(nats_per_token: float) -> float:
     """Returns `exp(nats_per_token)`, infinite instead of an OverflowError."""
     return math.exp(nats_per_token) if nats_per_token < 709.0 else math.inf

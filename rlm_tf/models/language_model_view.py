@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
 from rlm_tf.objectives.linear_in_batch import JointLoss
 
@@ -61,18 +62,18 @@ class LanguageModelView:
             `[W, V]`.
         """
         logits = self.model(windows, training=False)
-        return _at_least_single(tf.gather(logits, last, batch_dims=1))
+        return at_least_single(tf.gather(logits, last, batch_dims=1))
 
     def nll(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         """Returns the negative log-likelihood `[B, T]` of targets in nats."""
         return tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=targets, logits=_at_least_single(outputs)
+            labels=targets, logits=at_least_single(outputs)
         )
 
     def logits(self, outputs: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         """Returns the logits `[M, V]` of flat positions `rows` `[M]`."""
         flat = tf.reshape(outputs, [-1, outputs.shape[-1]])
-        return _at_least_single(tf.gather(flat, rows))
+        return at_least_single(tf.gather(flat, rows))
 
     def joint(
         self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
@@ -111,14 +112,14 @@ class RecurrentView(LanguageModelView):
             states = self.model.zero_states(tf.shape(windows)[0])
         features, _ = self.model.forward(windows, states, training=False)
         features = tf.gather(features, last, batch_dims=1)
-        return _at_least_single(self.model.output_logits(features))
+        return at_least_single(self.model.output_logits(features))
 
     def nll(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         return self.model.nll(outputs, targets)
 
     def logits(self, outputs: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
         flat = tf.reshape(outputs, [-1, outputs.shape[-1]])
-        return _at_least_single(self.model.output_logits(tf.gather(flat, rows)))
+        return at_least_single(self.model.output_logits(tf.gather(flat, rows)))
 
     def joint(
         self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
@@ -136,7 +137,3 @@ def view_of(model: keras.Model) -> LanguageModelView:
 def tokens_of(x: Any) -> tf.Tensor:
     """Returns the tokens of an input that may come with start flags."""
     return x[0] if isinstance(x, tuple | list) else x
-
-
-def _at_least_single(tensor: tf.Tensor) -> tf.Tensor:
-    return tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.models import gradients as gradient_lists
 from rlm_tf.models.term import Gradient, Term
+from rlm_tf.numerics import at_least_single
 
 
 class ObjectiveModel(keras.Model):
@@ -202,13 +203,13 @@ class _Reduction:
         weights = term.weights
         if weights is None:
             weights = tf.ones_like(term.loss)
-        self.weights = _at_least_single(weights)
+        self.weights = at_least_single(weights)
         self.total = _all_reduce(tf.reduce_sum(self.weights))
         if term.loss is not None:
             self.set_loss(term.loss)
 
     def set_loss(self, loss: tf.Tensor) -> None:
-        loss = _at_least_single(loss)
+        loss = at_least_single(loss)
         if not loss.shape.is_compatible_with(self.weights.shape):
             raise ValueError(
                 f"Term `{self.term.name}`: `weights` must have the shape of `loss`, "
@@ -231,11 +232,6 @@ class _Reduction:
     def scale(self) -> tf.Tensor:
         """What each entry of the loss is multiplied by in the weighted mean."""
         return tf.math.divide_no_nan(self.weights, self.total)
-
-
-def _at_least_single(tensor: tf.Tensor) -> tf.Tensor:
-    tensor = tf.convert_to_tensor(tensor)
-    return tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)
 
 
 def _deduplicated(gradients: list[Gradient]) -> list[Gradient]:

@@ -7,24 +7,17 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.layers.carried_state import CarriedState
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent import Recurrent
 from rlm_tf.layers.recurrent_cell import RecurrentCell
 from rlm_tf.layers.seeded_initializers import SeededInitializers
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
-from rlm_tf.metrics.perplexity import Perplexity
-from rlm_tf.models.objective_model import ObjectiveModel
-from rlm_tf.models.term import Term
-from rlm_tf.objectives.in_batch import Groups
-from rlm_tf.objectives.linear_in_batch import JointLoss
-
-LayerStates = list[list[tf.Tensor]]
+from rlm_tf.models.stateful_language_model import LayerStates, StatefulLanguageModel
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class RecurrentLanguageModel(ObjectiveModel):
+class RecurrentLanguageModel(StatefulLanguageModel):
     """Embedding, stacked LSTM layers, softmax; maximum likelihood of next tokens.
 
     The model of Zaremba et al. (2014, arXiv 1409.2329) by default: dropout on the
@@ -32,14 +25,7 @@ class RecurrentLanguageModel(ObjectiveModel):
     step, never on the recurrent state; uniform initialisation of all weights, the bias
     of the softmax included; 1 added to the forget gate, whose bias starts at 0.
 
-    It is called in two ways. `model(tokens)` starts from zero states and has no memory.
-    `model((tokens, start))` goes on where the last window ended, except in rows whose
-    `start` is 1, which start from zero. Training and evaluation have a memory each, so
-    validation inside `fit()` does not disturb training. The memory is not a weight:
-    `.keras` files leave it out, `tf.train.Checkpoint(model=model)` keeps it.
-
-    `fit()` takes batches `((tokens, start), next_tokens, weights)` or
-    `(tokens, next_tokens, weights)`, all `[B, T]` but `start` `[B]`.
+    How it is called and what it remembers: `StatefulLanguageModel`.
 
     Args:
         vocabulary_size: V.
@@ -92,9 +78,7 @@ class RecurrentLanguageModel(ObjectiveModel):
         loss_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            term_names=("nll",), clip_norm=clip_norm, loss_scale=loss_scale, **kwargs
-        )
+        super().__init__(clip_norm=clip_norm, loss_scale=loss_scale, **kwargs)
         self.vocabulary_size = vocabulary_size
         self.width = width
         self.num_layers = num_layers
@@ -116,20 +100,7 @@ class RecurrentLanguageModel(ObjectiveModel):
         self.seed = seed
         self._check_arguments()
         self._create_networks()
-        self._carried = {
-            slot: CarriedState(
-                [
-                    size
-                    for layer in self.recurrent_layers
-                    for size in layer.cell.state_size
-                ],
-                self.variable_dtype,
-                name=f"{slot}_state",
-            )
-            for slot in ("training", "evaluation")
-        }
-        self.training_state = self._carried["training"]
-        self.evaluation_state = self._carried["evaluation"]
+        self.create_memory([layer.cell.state_size for layer in self.recurrent_layers])
 
     def _check_arguments(self) -> None:
         name = type(self).__name__
@@ -245,16 +216,6 @@ class RecurrentLanguageModel(ObjectiveModel):
     def forward(
         self, tokens: tf.Tensor, states: LayerStates, training: bool = False
     ) -> tuple[tf.Tensor, LayerStates]:
-        """Runs one window from given states; reads and writes no memory.
-
-        Args:
-            tokens: Int `[B, T]`, T >= 1.
-            states: A list of the states of each layer, like `zero_states`.
-            training: Whether dropout acts.
-
-        Returns:
-            Features `[B, T, D]`, the softmax layer's input, and the new states.
-        """
         x = self.embedding(tf.transpose(tokens))
         new_states = []
         for layer, dropout, layer_states in zip(
@@ -269,120 +230,17 @@ class RecurrentLanguageModel(ObjectiveModel):
             features = self.projection(features)
         return features, new_states
 
-    def features(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Returns the features `[B, T, D]` before the softmax layer.
-
-        Args:
-            inputs: `tokens` `[B, T]`, which start from zero states, or
-                `(tokens, start)`, which go on from the carried states and update them.
-            training: Whether dropout acts, and whose carried states are used.
-
-        Raises:
-            InvalidArgumentError: If the batch size differs from the last window's and
-                not every row starts a stream.
-        """
-        if not isinstance(inputs, tuple | list):
-            batch_size = inputs.shape[0] or tf.shape(inputs)[0]
-            features, _ = self.forward(inputs, self.zero_states(batch_size), training)
-            return features
-        tokens, start = inputs
-        carried = self._carried["training" if training else "evaluation"]
-        states = self.starting_states(start, training)
-        features, new_states = self.forward(tokens, states, training)
-        carried.write([state for layer in new_states for state in layer])
-        return features
-
-    def output_logits(self, features: tf.Tensor) -> tf.Tensor:
-        """Maps features `[..., D]` to logits `[..., V]`."""
-        return self.output_layer(features, tied_kernel=self._tied_kernel())
-
-    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Returns logits `[B, T, V]`; `inputs` as in `features`."""
-        return self.output_logits(self.features(inputs, training=bool(training)))
-
-    def nll(self, features: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        """Returns the negative log-likelihood `[...]` of targets in nats.
-
-        Equal to the cross-entropy of `output_logits(features)`, which it does not keep.
-        """
-        return self.output_layer(
-            features, targets=targets, tied_kernel=self._tied_kernel()
-        )
-
-    def joint_nll(
-        self, features: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss:
-        """Returns `nll` `[B, T]` and the in-batch induced loss `[G]` in one softmax."""
-        return self.output_layer.joint(
-            features, targets, groups, tied_kernel=self._tied_kernel()
-        )
+    def tied_kernel(self) -> tf.Tensor | None:
+        return self.embedding.matrix() if self.tied else None
 
     @property
     def feature_width(self) -> int:
-        """Width D of the features."""
         return self.projection_width or self.width
-
-    def _tied_kernel(self) -> tf.Tensor | None:
-        return self.embedding.matrix() if self.tied else None
-
-    # === States ===
-
-    def zero_states(self, batch_size: int | tf.Tensor) -> LayerStates:
-        """Returns zero states `[batch_size, S]`, a list for each layer."""
-        return [
-            layer.cell.get_initial_state(batch_size) for layer in self.recurrent_layers
-        ]
-
-    def carried_states(self, training: bool = False) -> LayerStates:
-        """Returns the states from which the next window goes on (before `start`)."""
-        carried = self._carried["training" if training else "evaluation"]
-        return self._by_layer([tf.convert_to_tensor(v) for v in carried.values])
-
-    def starting_states(self, start: tf.Tensor, training: bool = False) -> LayerStates:
-        """Returns the states with which the next window starts; writes no memory.
-
-        Args:
-            start: Int `[B]`; rows where it is 1 start from zero.
-            training: Whose carried states.
-        """
-        carried = self._carried["training" if training else "evaluation"]
-        return self._by_layer(carried.read(start))
-
-    def reset_states(self, batch_size: int | None = None) -> None:
-        """Sets the carried states to zero, as if `batch_size` streams had just started.
-
-        Start flags make this unnecessary, with one exception: with `jit_compile=True`,
-        XLA cannot change the batch size of a step that was compiled before, or that
-        learns its batch size only at run time; give it here first.
-
-        Args:
-            batch_size: Number of streams; None keeps their number.
-        """
-        for carried in self._carried.values():
-            carried.reset(batch_size)
-
-    def _by_layer(self, states: list[tf.Tensor]) -> LayerStates:
-        rest = iter(states)
-        return [
-            [next(rest) for _ in layer.cell.state_size]
-            for layer in self.recurrent_layers
-        ]
 
     @property
     def random_state_variables(self) -> list[Any]:
         """The variables of all seed generators, for checkpoints that resume exactly."""
         return [layer.seed_generator.state.value for layer in self.dropout_layers]
-
-    # === Objective ===
-
-    def objective_terms(
-        self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
-        features = self.features(x, training=training)
-        return [Term("nll", self.nll(features, y), sample_weight)]
-
-    def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
-        return [keras.metrics.Mean(name=name), Perplexity()]
 
     # === Config ===
 

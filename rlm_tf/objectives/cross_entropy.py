@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_shapes
+from rlm_tf.objectives.linear_softmax import exponentials, pull_back
 from rlm_tf.typing import LossOutput
 
 
@@ -67,32 +68,12 @@ def linear_cross_entropy(
 
     @tf.custom_gradient
     def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:
-        logits = tf.matmul(x, kernel, transpose_b=True)
-        if biases:
-            logits = tf.nn.bias_add(logits, tf.cast(biases[0], logits.dtype))
-        logits = _at_least_single(logits)
-        maximum = tf.reduce_max(logits, axis=1, keepdims=True)
-        e = tf.exp(logits - maximum)
-        s = tf.reduce_sum(e, axis=1)
-        log_partition = tf.math.log(s) + maximum[:, 0]
-        target_logits = tf.gather(logits, targets, axis=1, batch_dims=1)
+        e, s, log_partition, target_logits = exponentials(x, kernel, biases, targets)
 
         def gradient(g: tf.Tensor, *_: tf.Tensor) -> list[tf.Tensor]:
-            half_e = tf.cast(e, x.dtype)
-            r = (g / s)[:, None]
-            d_x = r * _at_least_single(tf.matmul(half_e, kernel))
-            d_x -= g[:, None] * _at_least_single(tf.gather(kernel, targets))
-            scaled = tf.cast(r * _at_least_single(x), x.dtype)
-            d_kernel = tf.matmul(half_e, scaled, transpose_a=True)
-            target_rows = tf.cast(g[:, None] * _at_least_single(x), d_kernel.dtype)
-            index = tf.cast(targets, tf.int32)[:, None]
-            d_kernel = tf.tensor_scatter_nd_sub(d_kernel, index, target_rows)
-            gradients = [tf.cast(d_x, x.dtype), d_kernel]
-            if biases:
-                d_bias = tf.matmul(e, r, transpose_a=True)[:, 0]
-                d_bias = tf.tensor_scatter_nd_sub(d_bias, index, g)
-                gradients.append(tf.cast(d_bias, biases[0].dtype))
-            return gradients
+            return pull_back(
+                x, kernel, biases, targets, values=e, scales=g / s, target_gradients=g
+            )
 
         return (log_partition - target_logits, log_partition, target_logits), gradient
 
@@ -103,7 +84,3 @@ def linear_cross_entropy(
         tf.stop_gradient(log_partition), tf.stop_gradient(target_logits)
     )
     return LossOutput(values, extra)
-
-
-def _at_least_single(tensor: tf.Tensor) -> tf.Tensor:
-    return tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)

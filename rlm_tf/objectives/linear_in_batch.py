@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_floating
 from rlm_tf.objectives.in_batch import Groups, Pool, check_groups
+from rlm_tf.objectives.linear_softmax import exponentials, logits_of, pull_back
 
 
 class JointLoss(NamedTuple):
@@ -58,16 +59,11 @@ def linear_joint_cross_entropy(
 
     @tf.custom_gradient
     def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:
-        logits = _logits(x, kernel, biases)
-        highest = tf.reduce_max(logits, axis=1)
-        e = tf.exp(logits - highest[:, tf.newaxis])
-        s = tf.reduce_sum(e, axis=1)
-        log_partition = tf.math.log(s) + highest
-        cross_entropy = log_partition - tf.gather(logits, targets, batch_dims=1)
+        e, s, log_partition, target_logits = exponentials(x, kernel, biases, targets)
 
         def member_log_probs() -> tf.Tensor:
-            rows = _logits(tf.gather(x, groups.rows), kernel, biases)
-            return rows - tf.gather(log_partition, groups.rows)[:, tf.newaxis]
+            logits = logits_of(tf.gather(x, groups.rows), kernel, biases)
+            return logits - tf.gather(log_partition, groups.rows)[:, tf.newaxis]
 
         pool = Pool(
             groups,
@@ -80,36 +76,17 @@ def linear_joint_cross_entropy(
             rows = groups.rows[:, tf.newaxis]
             shift = tf.gather(g, groups.rows)
             members = pool.shifted_cotangent(induced_gradient, shift)
-            arrays = tf.tensor_scatter_nd_update(e, rows, members)
-            # Rows of a group hold their whole gradient but for 1/s.
-            r = tf.tensor_scatter_nd_update(g, rows, tf.ones_like(shift)) / s
-            r = r[:, tf.newaxis]
-            half = tf.cast(arrays, x.dtype)
-            wide_x = _at_least_single(x)
-            d_x = r * _at_least_single(tf.matmul(half, kernel))
-            d_x -= g[:, tf.newaxis] * _at_least_single(tf.gather(kernel, targets))
-            d_kernel = tf.matmul(half, tf.cast(r * wide_x, x.dtype), transpose_a=True)
-            index = tf.cast(targets, tf.int32)[:, tf.newaxis]
-            target_rows = tf.cast(g[:, tf.newaxis] * wide_x, d_kernel.dtype)
-            d_kernel = tf.tensor_scatter_nd_sub(d_kernel, index, target_rows)
-            gradients = [tf.cast(d_x, x.dtype), d_kernel]
-            if biases:
-                d_bias = tf.matmul(arrays, r, transpose_a=True)[:, 0]
-                d_bias = tf.tensor_scatter_nd_sub(d_bias, index, g)
-                gradients.append(tf.cast(d_bias, biases[0].dtype))
-            return gradients
+            # Rows of a group then hold their whole gradient but for 1/s.
+            return pull_back(
+                x,
+                kernel,
+                biases,
+                targets,
+                values=tf.tensor_scatter_nd_update(e, rows, members),
+                scales=tf.tensor_scatter_nd_update(g, rows, tf.ones_like(shift)) / s,
+                target_gradients=g,
+            )
 
-        return (cross_entropy, pool.loss), gradient
+        return (log_partition - target_logits, pool.loss), gradient
 
     return JointLoss(*loss(features, kernel, *([] if bias is None else [bias])))
-
-
-def _logits(x: tf.Tensor, kernel: tf.Tensor, biases: tuple[Any, ...]) -> tf.Tensor:
-    logits = tf.matmul(x, kernel, transpose_b=True)
-    if biases:
-        logits = tf.nn.bias_add(logits, tf.cast(biases[0], logits.dtype))
-    return _at_least_single(logits)
-
-
-def _at_least_single(tensor: tf.Tensor) -> tf.Tensor:
-    return tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)
