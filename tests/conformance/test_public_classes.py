@@ -1,0 +1,210 @@
+"""One row per public Keras class: what every one of them must be able to do."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf import layers, metrics, models, restricted
+
+VOCABULARY = 6
+TOKENS = np.array([[1, 2, 3, 1], [0, 5, 4, 2]], np.int32)
+STREAM = np.random.default_rng(0).integers(VOCABULARY, size=300)
+
+
+class Row(NamedTuple):
+    """How to make an object with non-default arguments, and how to use it."""
+
+    name: str
+    make: Callable[[], Any]
+    use: Callable[[Any], tf.Tensor]
+    in_graph: bool = True
+
+
+def _kneser_ney() -> restricted.KneserNey:
+    model = restricted.KneserNey(3, smoothing="absolute", floor=0.01)
+    return model.fit(STREAM, VOCABULARY)
+
+
+def _language_model() -> models.RecurrentLanguageModel:
+    return models.RecurrentLanguageModel(
+        VOCABULARY,
+        5,
+        2,
+        embedding_width=4,
+        projection_width=4,
+        tied=True,
+        dropout=0.2,
+        initializer_scale=0.5,
+        jit_loop=False,
+        seed=3,
+        clip_norm=2.0,
+        loss_scale=7.0,
+    )
+
+
+def _wrapper() -> models.InducedModelMatching:
+    schedule = keras.optimizers.schedules.ExponentialDecay(0.3, 10, 0.5)
+    return models.InducedModelMatching(
+        _language_model(),
+        [
+            (_kneser_ney(), 0.2),
+            (restricted.KneserNey().fit(STREAM, VOCABULARY), schedule),
+        ],
+        models.InBatchContexts(min_count=2),
+        clip_norm=2.0,
+        loss_scale=7.0,
+    )
+
+
+def _update(metric: keras.metrics.Metric) -> tf.Tensor:
+    metric.reset_state()
+    metric.update_state([1.0, 2.0, 4.0], sample_weight=[1.0, 0.0, 1.0])
+    return tf.convert_to_tensor(metric.result())
+
+
+def _cell() -> layers.LSTMCell:
+    return layers.LSTMCell(4, forget_bias=0.5, kernel_initializer="he_normal")
+
+
+SEQUENCE = tf.constant(np.random.default_rng(1).normal(size=(2, 3, 5)), tf.float32)
+
+ROWS = [
+    Row("LSTMCell", _cell, lambda c: c(SEQUENCE[:, 0], [tf.ones([2, 4])] * 2)[0]),
+    Row(
+        "Recurrent",
+        lambda: layers.Recurrent(_cell(), time_major=True, jit_loop=False),
+        lambda layer: layer(SEQUENCE)[0],
+    ),
+    Row(
+        "SoftmaxOutput",
+        lambda: layers.SoftmaxOutput(
+            VOCABULARY, use_bias=True, bias_initializer="random_normal"
+        ),
+        lambda layer: layer(SEQUENCE),
+    ),
+    Row(
+        "TokenEmbedding",
+        lambda: layers.TokenEmbedding(VOCABULARY, 3, initializer="he_normal"),
+        lambda layer: layer(TOKENS),
+    ),
+    Row("KneserNey", _kneser_ney, lambda model: model.probs(TOKENS[:, :2])),
+    Row(
+        "NeuralRestrictedModel",
+        lambda: restricted.NeuralRestrictedModel(
+            VOCABULARY, 2, embedding_width=3, hidden_width=5, seed=4
+        ),
+        lambda model: model.log_probs(TOKENS[:, :2]),
+    ),
+    Row("RecurrentLanguageModel", _language_model, lambda model: model(TOKENS)),
+    Row("InducedModelMatching", _wrapper, lambda model: model(TOKENS)),
+    Row("Perplexity", lambda: metrics.Perplexity(name="p"), _update),
+    Row("BitsPerCharacter", lambda: metrics.BitsPerCharacter(name="b"), _update),
+]
+
+
+@pytest.fixture(scope="module", params=ROWS, ids=[row.name for row in ROWS])
+def made(request) -> tuple[Row, Any, np.ndarray]:
+    """A row, its object, and what using it gives."""
+    row = request.param
+    thing = row.make()
+    return row, thing, np.array(row.use(thing))
+
+
+def test_outputs_are_finite_numbers(made):
+    row, _, output = made
+    assert output.size and not np.any(np.isnan(output)), row.name
+
+
+def test_constructor_arguments_are_attributes_and_config_keys(made):
+    _, thing, _ = made
+    config = thing.get_config()
+    for name, parameter in inspect.signature(type(thing).__init__).parameters.items():
+        if name in ("self", "contexts", "coefficient") or parameter.kind in (
+            parameter.VAR_KEYWORD,
+            parameter.VAR_POSITIONAL,
+        ):
+            # Contexts never go into a file; coefficients go with their models.
+            continue
+        assert name in config, name
+        assert hasattr(thing, name) or name == "restricted_model", name
+
+
+def test_serialised_object_with_the_same_weights_gives_the_same(made):
+    row, thing, output = made
+    restored = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(thing)
+    )
+    assert type(restored) is type(thing)
+    if hasattr(thing, "set_weights"):
+        if len(restored.weights) < len(thing.weights):
+            row.use(restored)
+        restored.set_weights(thing.get_weights())
+    np.testing.assert_array_equal(np.array(row.use(restored)), output)
+
+
+def test_it_runs_in_a_graph(made):
+    row, thing, output = made
+    if isinstance(thing, keras.metrics.Metric):
+        thing.reset_state()
+    found = tf.function(lambda: row.use(thing))()
+    np.testing.assert_allclose(found, output, rtol=2e-5, atol=1e-6)
+
+
+def test_a_model_that_holds_it_is_saved_and_loaded_in_safe_mode(made, tmp_path):
+    row, thing, output = made
+    if not isinstance(thing, keras.Model):
+        pytest.skip("only models have files of their own")
+    thing.compile(keras.optimizers.SGD(0.1))
+    thing.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras", safe_mode=True)
+    np.testing.assert_array_equal(np.array(row.use(loaded)), output)
+
+
+def test_models_are_exported_as_saved_models(made, tmp_path):
+    _, thing, output = made
+    if not isinstance(thing, keras.Model):
+        pytest.skip("only models are exported")
+    module = tf.Module()
+    module.model = thing
+    signature = [tf.TensorSpec([None, None], tf.int32)]
+    module.call = tf.function(lambda t: thing(t), input_signature=signature)
+    tf.saved_model.save(module, str(tmp_path / "saved"))
+    reloaded = tf.saved_model.load(str(tmp_path / "saved"))
+    np.testing.assert_allclose(reloaded.call(TOKENS), output, atol=1e-6)
+
+
+def test_models_train_on_two_replicas(made, two_replicas):
+    row, thing, _ = made
+    if not isinstance(thing, keras.Model):
+        pytest.skip("only models train")
+    with two_replicas.scope():
+        model = row.make()
+        model.compile(keras.optimizers.SGD(0.1))
+    start = np.ones(2, np.int32)
+    data = tf.data.Dataset.from_tensor_slices(
+        ((TOKENS, start), np.roll(TOKENS, -1, axis=1), np.ones((2, 4), np.float32))
+    ).batch(2)
+    history = model.fit(data, epochs=2, verbose=0, shuffle=False).history
+    assert np.isfinite(history["nll"]).all()
+
+
+def test_every_public_class_has_a_row():
+    public = {
+        name
+        for module in (layers, metrics, models, restricted)
+        for name in module.__all__
+        if inspect.isclass(getattr(module, name))
+        and issubclass(getattr(module, name), keras.Layer | keras.metrics.Metric)
+        and keras.saving.get_registered_name(getattr(module, name)).startswith(
+            "rlm_tf>"
+        )
+    }
+    # Read from files; its round trip is in tests/restricted/test_arpa.py.
+    assert public - {row.name for row in ROWS} == {"ArpaModel"}
