@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import keras
+import tqdm
 
 
 def write_json(path: pathlib.Path, content: Any) -> None:
@@ -25,7 +26,10 @@ def cpu_count() -> int:
 
 
 class EpochProgress(keras.callbacks.Callback):
-    """Prints one line an epoch: where training stands and when it will be over."""
+    """Prints one line an epoch: where training stands and when it will be over.
+
+    On a terminal a bar shows the steps of the epoch meanwhile.
+    """
 
     def __init__(self, name: str, epochs: int):
         super().__init__()
@@ -33,13 +37,32 @@ class EpochProgress(keras.callbacks.Callback):
         self.epochs = epochs
         self._began = time.monotonic()
         self._first: int | None = None
+        self._bar: tqdm.tqdm | None = None
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if self._first is None:
             self._first = epoch
             self._began = time.monotonic()
+        self._bar = tqdm.tqdm(
+            total=self.params.get("steps"),
+            desc=f"{self.name}: epoch {epoch + 1}/{self.epochs}",
+            unit="step",
+            leave=False,
+            disable=None,
+        )
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        # Not `on_train_batch_end`, for which Keras waits for the logs of every step.
+        if self._bar is not None:
+            self._bar.update(batch - self._bar.n)
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        self._close_bar()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._close_bar()
         done = epoch - (self._first or 0) + 1
         each = (time.monotonic() - self._began) / done
         parts = [f"{self.name}: epoch {epoch + 1}/{self.epochs}"]
@@ -49,3 +72,8 @@ class EpochProgress(keras.callbacks.Callback):
         parts.append(f"{each:.1f} s/epoch")
         parts.append(f"{(self.epochs - epoch - 1) * each / 60:.1f} min left")
         print("  ".join(parts), flush=True)
+
+    def _close_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None

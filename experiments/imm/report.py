@@ -83,6 +83,24 @@ def induced_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def settings_table(rows: Sequence[Row]) -> str:
+    """Returns a Markdown table of the settings in which the rows differ."""
+    keys = [
+        key
+        for key in rows[0]["config"]
+        if len({str(row["config"][key]) for row in rows}) > 1
+    ]
+    lines = [
+        f"| run | {' | '.join(keys)} | valid | test |",
+        f"| --- | {' | '.join('---' for _ in keys)} | ---: | ---: |",
+    ]
+    for row in rows:
+        cells = [str(row["config"][key]) for key in keys]
+        both = [f"{row['perplexity'][text]:.2f}" for text in ("valid", "test")]
+        lines.append(f"| {row['name']} | {' | '.join([*cells, *both])} |")
+    return "\n".join(lines)
+
+
 def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None:
     """Draws validation perplexity against epochs: a line an arm, a band over seeds."""
     import matplotlib

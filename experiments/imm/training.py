@@ -226,7 +226,9 @@ def _row(
             "vocabulary": len(corpus.vocabulary),
         },
         "perplexity": perplexities(log_q),
-        "restricted_perplexity": perplexities(log_p),
+        "restricted_perplexity": {
+            name: _over_possible(values) for name, values in log_p.items()
+        },
         "interpolation": {"mu": mu, **perplexities(interpolated)},
         "induced_perplexity": {
             name: {
@@ -244,6 +246,16 @@ def _row(
         "curve": [{key: row[key] for key in _CURVE if key in row} for row in log],
         "machine": f"{platform.machine()}, {run_files.cpu_count()} cores",
         "finished": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _over_possible(log_probs: np.ndarray) -> dict[str, float | int]:
+    """Perplexity over tokens of non-zero probability, and how many others there are."""
+    possible = log_probs[np.isfinite(log_probs)]
+    return {
+        "perplexity": evaluation.perplexity_of(possible).perplexity,
+        "tokens": len(possible),
+        "impossible": len(log_probs) - len(possible),
     }
 
 

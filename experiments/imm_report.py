@@ -1,0 +1,53 @@
+"""Prints the tables of experiments/README.md from its rows and draws its figures.
+
+    python -m experiments.imm_report --results_dir=experiments/results/imm_lm \
+        --output_dir=experiments/figures
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+from absl import app, flags
+
+from experiments.quiet import silence_tensorflow
+
+silence_tensorflow()
+
+from experiments.imm import report, scarcity, training  # noqa: E402
+from experiments.imm.studies import STUDIES  # noqa: E402
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("results_dir", "experiments/results/imm_lm", "Folder of the rows.")
+flags.DEFINE_string("output_dir", "experiments/figures", "Folder of the figures.")
+
+
+def main(_: list[str]) -> None:
+    """Reports every study that has rows."""
+    results, figures = pathlib.Path(FLAGS.results_dir), pathlib.Path(FLAGS.output_dir)
+    rows = {name: _rows(results / name) for name in STUDIES}
+    for name, members in rows.items():
+        if not members:
+            continue
+        corpus = members[0]["corpus"]
+        print(f"## {name}\n\n{report.perplexity_table(members)}\n")
+        if name in ("main", "full", "sampler"):
+            print(f"{report.induced_table(members)}\n")
+            title = f"{corpus['name']}, {corpus['train_tokens']:,} training tokens"
+            report.learning_curves(members, figures / f"imm_lm_{name}.png", title)
+        if name == "tuning":
+            print(f"{report.settings_table(members)}\n")
+    amounts = [*rows["main"], *rows["scarcity"], *rows["full"]]
+    arms = scarcity.mean_losses(amounts, "test") if amounts else {}
+    if len(arms.get("none", {})) >= 3:
+        print(f"## scarcity law\n\n{scarcity.scarcity_table(amounts)}\n")
+        scarcity.scarcity_figure(amounts, figures / "imm_lm_scarcity.png")
+
+
+def _rows(folder: pathlib.Path) -> list[report.Row]:
+    return [training.read_row(path) for path in sorted(folder.glob("*.json"))]
+
+
+if __name__ == "__main__":
+    app.run(main)
