@@ -46,10 +46,24 @@ _TRIALS: dict[str, list[dict[str, Any]]] = {
         {"dropout": 0.4, "coefficient": 0.5, "bank_size": 7000},
         {"dropout": 0.4, "coefficient": 1.0, "bank_size": 7000},
     ],
+    # Kneser-Ney of all the text is better than a language model of an eighth of it.
+    "imm-in-batch-all": [
+        {"restricted_text": "all", **trial}
+        for trial in (
+            {"dropout": 0.4, "coefficient": 0.2},
+            {"dropout": 0.3, "coefficient": 1.0},
+            {"dropout": 0.3, "coefficient": 1.0, "bank_size": 7000},
+            {"dropout": 0.3, "coefficient": 3.0, "bank_size": 7000},
+            {"dropout": 0.3, "coefficient": 3.0, "bank_size": 20000},
+            {
+                "dropout": 0.3,
+                "coefficient": 3.0,
+                "bank_size": 7000,
+                "min_count": 2,
+            },
+        )
+    ],
 }
-_TRIALS["imm-in-batch-all"] = [
-    {**trial, "restricted_text": "all"} for trial in _TRIALS["imm-in-batch"]
-]
 
 
 def arm_config(base: RunConfig, arm: str, **changes: Any) -> RunConfig:
