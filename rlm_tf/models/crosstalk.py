@@ -36,32 +36,46 @@ class CrosstalkSamples:
         self._target_probs = target_probs
         self._samples = samples
 
-        def accumulate(sample: tf.Tensor, log_sum: tf.Tensor) -> list[tf.Tensor]:
-            log_q = tf.stop_gradient(log_probs(sample))
-            return [sample + 1, _log_add_exp(log_sum, log_q)]
-
-        lowest = tf.fill(tf.shape(target_probs), target_probs.dtype.min)
-        _, log_sum = tf.while_loop(
-            lambda sample, _: sample < samples,
-            accumulate,
-            [tf.constant(0), lowest],
-            parallel_iterations=1,
-        )
-        self._log_sum = tf.stop_gradient(log_sum)
-        count = tf.cast(tf.maximum(samples, 1), target_probs.dtype)
-        log_induced = self._log_sum - tf.math.log(count)
-        loss = -tf.reduce_sum(multiply_no_nan_log(target_probs, log_induced), axis=-1)
-        self.loss = tf.where(samples > 0, loss, tf.zeros_like(loss))
-
     def loss_and_gradient(
         self, variables: Sequence[Any], scale: tf.Tensor
     ) -> tuple[tf.Tensor, list[Gradient]]:
-        """Returns `loss` `[N]` and the dense gradient of `sum(scale * loss)`."""
+        """Returns the loss `[N]` and the dense gradient of `sum(scale * loss)`.
 
+        Call it outside of every gradient tape: a `tf.while_loop` that is traced under
+        one keeps the intermediate tensors of all its iterations, whether or not a
+        gradient is ever asked of them.
+        """
+        log_sum = self._log_sum()
+        gradients = self._gradients(log_sum, variables, scale)
+        count = tf.cast(tf.maximum(self._samples, 1), log_sum.dtype)
+        log_induced = log_sum - tf.math.log(count)
+        loss = -tf.reduce_sum(
+            multiply_no_nan_log(self._target_probs, log_induced), axis=-1
+        )
+        return tf.where(self._samples > 0, loss, tf.zeros_like(loss)), gradients
+
+    def _log_sum(self) -> tf.Tensor:
+        """Returns `log S` `[N, V]`."""
+
+        def accumulate(sample: tf.Tensor, log_sum: tf.Tensor) -> list[tf.Tensor]:
+            return [sample + 1, _log_add_exp(log_sum, self._log_probs(sample))]
+
+        targets = self._target_probs
+        _, log_sum = tf.while_loop(
+            lambda sample, _: sample < self._samples,
+            accumulate,
+            [tf.constant(0), tf.fill(tf.shape(targets), targets.dtype.min)],
+            parallel_iterations=1,
+        )
+        return log_sum
+
+    def _gradients(
+        self, log_sum: tf.Tensor, variables: Sequence[Any], scale: tf.Tensor
+    ) -> list[Gradient]:
         def accumulate(sample: tf.Tensor, *totals: tf.Tensor) -> list[tf.Tensor]:
             with tf.GradientTape() as tape:
                 log_q = self._log_probs(sample)
-                weights = tf.exp(tf.stop_gradient(log_q) - self._log_sum)
+                weights = tf.exp(tf.stop_gradient(log_q) - log_sum)
                 losses = crosstalk_surrogate(self._target_probs, log_q, weights)
                 total = tf.reduce_sum(losses * tf.cast(scale, losses.dtype))
             own = tape.gradient(
@@ -82,7 +96,7 @@ class CrosstalkSamples:
             [tf.constant(0), *zeros],
             parallel_iterations=1,
         )
-        return self.loss, totals
+        return totals
 
 
 def _log_add_exp(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
