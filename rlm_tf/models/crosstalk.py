@@ -41,9 +41,9 @@ class CrosstalkSamples:
     ) -> tuple[tf.Tensor, list[Gradient]]:
         """Returns the loss `[N]` and the dense gradient of `sum(scale * loss)`.
 
-        Call it outside of every gradient tape: a `tf.while_loop` that is traced under
-        one keeps the intermediate tensors of all its iterations, whether or not a
-        gradient is ever asked of them.
+        Call it outside of the tape of the step: under a persistent tape,
+        `tf.while_loop` keeps what its gradient would need of every iteration, whether
+        or not that gradient is ever asked for.
         """
         log_sum = self._log_sum()
         gradients = self._gradients(log_sum, variables, scale)

@@ -8,11 +8,16 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.metrics.perplexity import Perplexity
+from rlm_tf.models.authors_variant import AuthorsVariant
+from rlm_tf.models.imm_arguments import (
+    check_options,
+    induced_names,
+    shared_vocabulary_size,
+)
 from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.language_model_view import view_of
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.sampled_contexts import SampledContexts
-from rlm_tf.models.short_contexts import short_contexts
 from rlm_tf.models.term import (
     Coefficient,
     LossAndGradient,
@@ -83,7 +88,7 @@ class InducedModelMatching(ObjectiveModel):
         pairs = restricted_model
         if not isinstance(pairs, list | tuple):
             pairs = [(pairs, coefficient)]
-        names = _induced_names(len(pairs))
+        names = induced_names(len(pairs))
         soft = [f"{name}_soft" for name in names] if variant == "authors" else []
         # `compile` scales the loss by the policy of the outer model.
         kwargs = {"dtype": model.dtype_policy, **kwargs}
@@ -93,7 +98,7 @@ class InducedModelMatching(ObjectiveModel):
             loss_scale=loss_scale,
             **kwargs,
         )
-        _check_options(every, gradient, variant)
+        check_options(every, gradient, variant)
         self.model = model
         self.restricted_models = [restricted for restricted, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
@@ -101,7 +106,7 @@ class InducedModelMatching(ObjectiveModel):
             restricted.trainable = False
             # tf.train.Checkpoint does not look into lists of a Keras model.
             setattr(self, f"restricted_{index}", restricted)
-        self.vocabulary_size = _shared_vocabulary_size(model, self.restricted_models)
+        self.vocabulary_size = shared_vocabulary_size(model, self.restricted_models)
         self.every = every
         self.gradient = gradient
         self.variant = variant
@@ -112,6 +117,7 @@ class InducedModelMatching(ObjectiveModel):
         )
         self.coverage_metric = keras.metrics.Mean(name="imm_coverage")
         self.count_metric = keras.metrics.Mean(name="imm_count")
+        self.authors: AuthorsVariant | None = None
         self._contexts: Contexts | None = None
         if contexts is not None:
             self.contexts = contexts
@@ -134,22 +140,8 @@ class InducedModelMatching(ObjectiveModel):
             )
         contexts.prepare(self)
         if self.variant == "authors":
-            self._soft_back_off = [
-                self._back_off_probs(r) for r in self.restricted_models
-            ]
+            self.authors = AuthorsVariant(self)
         self._contexts = contexts
-
-    @staticmethod
-    def _back_off_probs(restricted: RestrictedModel) -> tf.Tensor:
-        if restricted.context_length != 1 or not hasattr(
-            restricted, "continuation_probs"
-        ):
-            raise ValueError(
-                "InducedModelMatching: variant 'authors' needs Kneser-Ney bigrams, "
-                f"found {type(restricted).__name__} with context length "
-                f"{restricted.context_length}."
-            )
-        return tf.constant(restricted.continuation_probs, tf.float32)
 
     def compile(self, *args: Any, jit_compile: bool | str = "auto", **kwargs: Any):
         """Configures training as `keras.Model.compile`; `"auto"` means no XLA.
@@ -218,47 +210,10 @@ class InducedModelMatching(ObjectiveModel):
             loss_and_gradient=loss_and_gradient,
         )
 
-    def soft_target_term(
-        self,
-        index: int,
-        outputs: tf.Tensor,
-        x: Any,
-        nll: tf.Tensor,
-        sample_weight: tf.Tensor | None,
-        acts: tf.Tensor,
-    ) -> Term:
-        """Returns what the authors' code does between steps with k samples.
-
-        The target is `(1 - gamma) onehot(y) + gamma p_cont` with the missing mass and
-        the continuation distribution of the Kneser-Ney bigram; the model is the main
-        pass itself.
-
-        Args:
-            index: Number of the restricted model.
-            outputs: Outputs of the main pass.
-            x: The batch's inputs.
-            nll: `[B, T]`, of the main pass.
-            sample_weight: `[B, T]` or None.
-            acts: bool scalar; False gives the term weight 0.
-        """
-        restricted = self.restricted_models[index]
-        tokens = x[0] if isinstance(x, tuple | list) else x
-        contexts = tf.reshape(short_contexts(tokens, 1), [-1])
-        missing = tf.cast(restricted.missing_mass(contexts), tf.float32)
-        logits = self.view.logits(outputs, tf.range(tf.size(contexts)))
-        back_off = -tf.linalg.matvec(
-            tf.nn.log_softmax(logits), self._soft_back_off[index]
-        )
-        loss = (1 - missing) * tf.reshape(nll, [-1]) + missing * back_off
-        weights = tf.ones_like(loss)
-        if sample_weight is not None:
-            weights = tf.reshape(sample_weight, [-1])
-        return Term(
-            f"{self.induced_names[index]}_soft",
-            loss,
-            weights * tf.cast(acts, tf.float32),
-            coefficient=self._coefficient(index),
-        )
+    def soft_target_term(self, index: int, loss: tf.Tensor, weights: tf.Tensor) -> Term:
+        """Returns the term of variant "authors" at steps without k samples."""
+        name = f"{self.induced_names[index]}_soft"
+        return Term(name, loss, weights, coefficient=self._coefficient(index))
 
     def _coefficient(self, index: int) -> tf.Tensor:
         value = coefficient_at(self.coefficients[index], self.optimizer.iterations)
@@ -267,21 +222,6 @@ class InducedModelMatching(ObjectiveModel):
     def is_active(self) -> tf.Tensor:
         """Returns bool scalar: False until a start rule lets IMM begin."""
         return tf.convert_to_tensor(self.active) > 0
-
-    def main_factor(self, variable: Any) -> float | tf.Tensor:
-        """Returns what variant "authors" multiplies the main gradient by."""
-        if not self._is_embedding(variable):
-            return 1.0
-        return 1.0 + tf.cast(self.active, tf.float32)
-
-    def sampled_factor(self, variable: Any) -> float:
-        """Returns what variant "authors" multiplies the k-sample gradient by."""
-        return 0.0 if self._is_embedding(variable) else 1.0
-
-    def _is_embedding(self, variable: Any) -> bool:
-        embedding = getattr(self.model, "embedding", None)
-        weights = [] if embedding is None else embedding.weights
-        return any(variable is weight for weight in weights)
 
     # === Metrics ===
 
@@ -346,50 +286,3 @@ class InducedModelMatching(ObjectiveModel):
             for restricted, coefficient in config["restricted_model"]
         ]
         return cls(**config)
-
-
-def _induced_names(count: int) -> list[str]:
-    if count < 1:
-        raise ValueError(
-            "InducedModelMatching: `restricted_model` must hold at least one "
-            "restricted model, found an empty list."
-        )
-    return ["imm"] if count == 1 else [f"imm_{index}" for index in range(count)]
-
-
-def _shared_vocabulary_size(
-    model: keras.Model, restricted_models: list[RestrictedModel]
-) -> int:
-    sizes = [getattr(model, "vocabulary_size", None)]
-    for restricted in restricted_models:
-        if restricted.vocabulary_size is None:
-            raise ValueError(
-                "InducedModelMatching: the restricted model "
-                f"{type(restricted).__name__} has not been fitted; call its "
-                "`fit(tokens, vocabulary_size)` first."
-            )
-        sizes.append(restricted.vocabulary_size)
-    known = {size for size in sizes if size is not None}
-    if len(known) != 1:
-        raise ValueError(
-            "InducedModelMatching: language model and restricted models must share one "
-            f"vocabulary, found sizes {sorted(known)}."
-        )
-    return known.pop()
-
-
-def _check_options(every: int, gradient: str, variant: str) -> None:
-    if every < 1:
-        raise ValueError(
-            f"InducedModelMatching: `every` must be at least 1, found {every}."
-        )
-    if gradient not in ("direct", "crosstalk"):
-        raise ValueError(
-            "InducedModelMatching: `gradient` must be 'direct' or 'crosstalk', found "
-            f"{gradient!r}."
-        )
-    if variant not in ("paper", "authors"):
-        raise ValueError(
-            "InducedModelMatching: `variant` must be 'paper' or 'authors', found "
-            f"{variant!r}."
-        )

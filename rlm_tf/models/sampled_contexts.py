@@ -105,12 +105,15 @@ class SampledContexts:
         nll = view.nll(outputs, y)
         step = tf.cast(owner.optimizer.iterations, tf.int64)
         full_step = tf.equal(step % owner.every, 0)
-        authors = owner.variant == "authors"
+        authors = owner.authors
         samples = tf.where(full_step, self.k, 0 if authors else 1)
         samples = tf.where(owner.is_active(), samples, 0)
         terms = [Term("nll", nll, sample_weight, clip_norm=owner.clip_norm)]
         if authors:
-            terms = [terms[0]._replace(variable_factor=owner.main_factor)]
+            terms = [terms[0]._replace(variable_factor=authors.main_factor)]
+            soft = tf.logical_and(owner.is_active(), tf.logical_not(full_step))
+            weight = tf.ones_like(nll) if sample_weight is None else sample_weight
+            soft_weights = tf.reshape(weight, [-1]) * tf.cast(soft, tf.float32)
         for index in range(len(owner.restricted_models)):
             weights, loss_and_gradient = self._induced(
                 owner, index, tokens_of(x), sample_weight, states, samples, step
@@ -127,13 +130,10 @@ class SampledContexts:
                 loss_and_gradient=loss_and_gradient,
             )
             if authors:
-                terms.append(term._replace(variable_factor=owner.sampled_factor))
-                soft = tf.logical_and(owner.is_active(), tf.logical_not(full_step))
-                terms.append(
-                    owner.soft_target_term(index, outputs, x, nll, sample_weight, soft)
-                )
-            else:
-                terms.append(term)
+                term = term._replace(variable_factor=authors.sampled_factor)
+                loss = authors.soft_target_loss(index, outputs, x, nll)
+                terms.append(owner.soft_target_term(index, loss, soft_weights))
+            terms.append(term)
         return terms
 
     def _induced(
