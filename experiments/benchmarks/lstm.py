@@ -59,9 +59,9 @@ def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> 
     ]
     if _TORCH not in names:
         lines.append(Line(what, timings.text("ours"), f"{_TORCH}: not installed"))
-    others = [f"{name} {shares[name]:.0%}" for name in names if name not in "ours"]
-    what = f"the same, share of the matrix-product peak ({peak / 1e9:,.0f} GFLOP/s)"
-    lines.append(Line(what, f"{shares['ours']:.0%}", ", ".join(others)))
+    others = [f"{name}: {shares[name]:.0%}" for name in names[1:]]
+    what = f"{what}, share of the product peak, {peak / 1e9:,.0f} GFLOP/s"
+    lines.append(Line(what, f"{shares['ours']:.0%}", "; ".join(others)))
     return Row(
         lines,
         {
