@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -39,20 +40,25 @@ class Timings:
     """Seconds that several functions took, measured in turn.
 
     Functions run one after the other in every round, so that a slow or a busy moment of
-    the machine meets all of them, and ratios are taken within a round.
+    the machine meets all of them, and ratios are taken within a round. Each round has
+    an order of its own: what a function leaves behind (threads that still spin, memory
+    to give back) must not always meet the same successor.
     """
 
     def __init__(self) -> None:
         self.seconds: dict[str, list[float]] = {}
 
     def run(self, steps: Mapping[str, Step], rounds: int, warm_up: int = 3) -> None:
-        """Calls every function `warm_up` times unmeasured, then once in each round."""
+        """Calls every function `warm_up` times unmeasured, then once a round."""
         for step in steps.values():
             for _ in range(warm_up):
                 step()
+        names = list(steps)
+        order = random.Random(0)
         for _ in range(rounds):
-            for name, step in steps.items():
-                self.add(name, elapsed(step))
+            order.shuffle(names)
+            for name in names:
+                self.add(name, elapsed(steps[name]))
 
     def add(self, name: str, seconds: float) -> None:
         """Adds one measurement."""
