@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from experiments.benchmarks.machine import OtherPrograms
 from experiments.benchmarks.preset import PRESETS, Preset
 from experiments.benchmarks.report import Report
 from experiments.benchmarks.timing import Row
@@ -83,10 +84,10 @@ def main(config: Config) -> Report:
             print(f"{place} is there already", flush=True)
             continue
         print(f"{place} ...", end="", flush=True)
-        start = time.perf_counter()
+        start, others = time.perf_counter(), OtherPrograms()
         row = rows[name]()
         seconds = time.perf_counter() - start
-        report.add(name, row, seconds, [*rows])
+        report.add(name, row, [*rows], seconds=seconds, other_programs=others.cores())
         print(f" {seconds:6.1f} s", flush=True)
     print(f"\n{report.table()}\nWritten to {report.folder}.")
     return report

@@ -10,8 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from experiments.benchmarks.machine import cores
 from experiments.benchmarks.preset import Preset
-from experiments.benchmarks.report import cores
 from experiments.benchmarks.timing import Line, Row, Step, Timings
 from rlm_tf.models import RecurrentLanguageModel
 

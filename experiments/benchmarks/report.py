@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import pathlib
-import platform
 from typing import Any
 
+from experiments.benchmarks.machine import environment
 from experiments.benchmarks.timing import Line, Row
 
-_PACKAGES = ("tensorflow", "keras", "numpy", "torch", "nltk")
 _JSON, _TABLE = "benchmark.json", "benchmark.md"
+# Cores used by other programs from which on times are visibly wrong.
+_NOTICED = 0.2
 
 
 class Report:
@@ -46,20 +46,30 @@ class Report:
                 )
             self.rows = rows
 
-    def add(self, name: str, row: Row, seconds: float, order: list[str]) -> None:
+    def add(
+        self,
+        name: str,
+        row: Row,
+        order: list[str],
+        *,
+        seconds: float,
+        other_programs: float | None,
+    ) -> None:
         """Puts a row in and writes both files.
 
         Args:
             name: Name of the row.
             row: What was measured.
-            seconds: What it took to measure.
             order: Names of all rows, in the table's order.
+            seconds: What it took to measure.
+            other_programs: How many cores other programs used meanwhile, if known.
         """
         self.rows[name] = {
             "lines": [line._asdict() for line in row.lines],
             "numbers": row.numbers,
             "environment": environment(),
             "seconds": round(seconds, 1),
+            "other_programs_cores": other_programs,
         }
         self.rows = {key: self.rows[key] for key in order if key in self.rows}
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -84,43 +94,23 @@ class Report:
             f"{text}\nRatio: ours over the peer's; the median over rounds in which both"
             " ran one after the other, and the quartiles. Medians of the times.\n"
             f"Measured on: {'; '.join(sorted(machines))}. {software}.\n"
+            f"{self._disturbed()}"
         )
 
-
-def environment() -> dict[str, Any]:
-    """Returns machine, threads, load and versions."""
-    import tensorflow as tf
-
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    limit = tf.config.threading.get_intra_op_parallelism_threads()
-    return {
-        "machine": f"{_processor()}, {cores()} cores",
-        "threads": {"tensorflow": limit or cores(), "torch": cores()},
-        "load_average": os.getloadavg()[0],
-        "software": versions,
-    }
-
-
-def cores() -> int:
-    """Returns the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _processor() -> str:
-    try:
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+    def _disturbed(self) -> str:
+        """Returns a warning if rows were measured on a busy machine."""
+        busy = {name: row["other_programs_cores"] for name, row in self.rows.items()}
+        disturbed = [
+            f"{name} {used:.1f}"
+            for name, used in busy.items()
+            if used is not None and used > _NOTICED
+        ]
+        if not disturbed:
+            return ""
+        return (
+            "Other programs ran meanwhile, so these rows are not to be trusted (cores "
+            f"that they used): {', '.join(disturbed)}.\n"
+        )
 
 
 def _write(path: pathlib.Path, text: str) -> None:

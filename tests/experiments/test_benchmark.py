@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
 from experiments import benchmark
 from experiments.benchmarks import imm, kneser_ney, lstm, memory
+from experiments.benchmarks.machine import OtherPrograms
 from experiments.benchmarks.preset import PRESETS, Preset
 from experiments.benchmarks.report import Report
 from experiments.benchmarks.stream import training_stream, windows
@@ -114,24 +117,48 @@ def test_help_and_mistake_on_the_command_line():
 def test_report_replaces_rows_and_keeps_the_others(tmp_path):
     order = ["a", "b"]
     report = Report(tmp_path, "small")
-    report.add("b", Row([Line("second")], {}), 1.0, order)
-    report.add("a", Row([Line("first", ours="1 ms")], {"n": 1}), 1.0, order)
+    quiet = {"order": order, "seconds": 1.0, "other_programs": 0.1}
+    report.add("b", Row([Line("second")], {}), **quiet)
+    report.add("a", Row([Line("first", ours="1 ms")], {"n": 1}), **quiet)
     again = Report(tmp_path, "small")
     assert list(again.rows) == order
     assert again.table() == (tmp_path / "benchmark.md").read_text()
-    again.add("a", Row([Line("first", ours="2 ms")], {}), 1.0, order)
+    again.add("a", Row([Line("first", ours="2 ms")], {}), **quiet)
     table = (tmp_path / "benchmark.md").read_text()
     assert "| first | 2 ms |" in table and "1 ms" not in table
     assert table.index("first") < table.index("second")
+    assert "Other programs" not in table
+    again.add("b", Row([Line("second")], {}), **{**quiet, "other_programs": 1.54})
+    assert "not to be trusted" in again.table() and ": b 1.5.\n" in again.table()
 
 
 def test_report_of_something_else(tmp_path):
-    Report(tmp_path, "small").add("a", Row([], {}), 1.0, ["a"])
+    report = Report(tmp_path, "small")
+    report.add("a", Row([], {}), ["a"], seconds=1.0, other_programs=None)
     with pytest.raises(ValueError, match=r"preset 'small'.*another --output_dir"):
         Report(tmp_path, "paper")
     (tmp_path / "benchmark.json").write_text('{"rows": {')
     with pytest.raises(ValueError, match=r"benchmark\.json is not a file of this"):
         Report(tmp_path, "small")
+
+
+def test_other_programs_are_those_of_other_processes():
+    others = OtherPrograms()
+    end = time.perf_counter() + 0.5
+    while time.perf_counter() < end:
+        pass
+    own_work = others.cores()
+    if own_work is None:
+        pytest.skip("this system does not tell how busy its processors are")
+    before = OtherPrograms()
+    code = "import time; e = time.time() + 1\nwhile time.time() < e: pass"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    time.sleep(0.9)
+    # The process has not ended: it does not count as one of our own yet.
+    foreign = before.cores()
+    process.wait()
+    assert foreign is not None and 0.4 < foreign <= os.cpu_count()
+    assert 0 <= own_work <= os.cpu_count() - 0.2
 
 
 # === Timing ===
