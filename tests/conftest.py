@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
+from collections.abc import Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,6 +44,14 @@ def data_dir() -> pathlib.Path:
     if not path.is_dir():
         pytest.skip(f"needs real data: RLM_DATA_DIR={path} is not a folder")
     return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_graphs() -> Iterator[None]:
+    """Lets go of a module's graphs, which otherwise slow all later ones down."""
+    yield
+    keras.backend.clear_session()
+    gc.collect()
 
 
 @pytest.fixture
