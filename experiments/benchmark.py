@@ -20,40 +20,34 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 from experiments.benchmarks.machine import OtherPrograms
 from experiments.benchmarks.preset import PRESETS, Preset
 from experiments.benchmarks.report import Report
 from experiments.benchmarks.timing import Row
-from experiments.quiet import silence_tensorflow
-
-
-def _option(default: Any, text: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": text})
+from experiments.flags import run, setting
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
     """Everything the binary can be told."""
 
-    preset: str = _option("smoke", "Sizes and repetitions: smoke, small or paper.")
-    rows: tuple[str, ...] = _option((), "Which rows, as listed above; empty: all.")
-    seeds: tuple[int, ...] = _option(
+    preset: str = setting("smoke", "Sizes and repetitions: smoke, small or paper.")
+    rows: tuple[str, ...] = setting((), "Which rows, as listed above; empty: all.")
+    seeds: tuple[int, ...] = setting(
         (1,), "Seeds of weights, data and draws; every one repeats all measurements."
     )
-    data_dir: str = _option(
+    data_dir: str = setting(
         "",
         "Folder with the data sets; empty: the environment's RLM_DATA_DIR. Without "
         "Penn Treebank there, the embedded corpus is used.",
     )
-    output_dir: str = _option(
+    output_dir: str = setting(
         "runs/benchmark", "Folder for benchmark.json and benchmark.md."
     )
-    resume: bool = _option(False, "Skip the rows that benchmark.json holds already.")
+    resume: bool = setting(False, "Skip the rows that benchmark.json holds already.")
 
 
 def main(config: Config) -> Report:
@@ -127,40 +121,5 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     return rows
 
 
-# === Command line ===
-
-
-def _run() -> None:
-    from absl import app, flags
-
-    for field in dataclasses.fields(Config):
-        text = field.metadata["help"]
-        match field.default:
-            case tuple():
-                default = ",".join(map(str, field.default))
-                flags.DEFINE_list(field.name, default, text)
-            case bool():
-                flags.DEFINE_bool(field.name, field.default, text)
-            case _:
-                flags.DEFINE_string(field.name, str(field.default), text)
-
-    def from_flags(arguments: list[str]) -> None:
-        if len(arguments) > 1:
-            raise app.UsageError(f"unexpected arguments: {' '.join(arguments[1:])}")
-        values: dict[str, Any] = {
-            field.name: flags.FLAGS[field.name].value
-            for field in dataclasses.fields(Config)
-        }
-        silence_tensorflow()
-        try:
-            values["rows"] = tuple(values["rows"])
-            values["seeds"] = tuple(int(seed) for seed in values["seeds"])
-            main(Config(**values))
-        except (ValueError, OSError) as error:
-            sys.exit(f"error: {error}")
-
-    app.run(from_flags)
-
-
 if __name__ == "__main__":
-    _run()
+    run(main, Config)

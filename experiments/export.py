@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from experiments.quiet import silence_tensorflow
+from experiments.flags import run, setting
 
 
 class Demonstration(NamedTuple):
@@ -40,41 +39,37 @@ PRESETS = {
 _BATCH_SIZE, _WINDOW = 20, 35
 
 
-def _option(default: Any, text: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": text})
-
-
 @dataclasses.dataclass(frozen=True)
 class Config:
     """Everything the binary can be told."""
 
     # === Model ===
-    model: str = _option("", "The .keras file; empty: train a demonstration model.")
-    vocabulary: str = _option(
+    model: str = setting("", "The .keras file; empty: train a demonstration model.")
+    vocabulary: str = setting(
         "", "The vocabulary's file; empty: vocabulary.txt beside --model."
     )
-    context_length: int = _option(
+    context_length: int = setting(
         0, "Most tokens that a model without states (a Transformer) is run on."
     )
     # === Demonstration model ===
-    preset: str = _option("smoke", "Its size: smoke, small or paper.")
-    corpus: str = _option("python-docs", "What it is trained on.")
-    data_dir: str = _option(
+    preset: str = setting("smoke", "Its size: smoke, small or paper.")
+    corpus: str = setting("python-docs", "What it is trained on.")
+    data_dir: str = setting(
         "", "Folder with the data sets; empty: the environment's RLM_DATA_DIR."
     )
     # === Output ===
-    output_dir: str = _option("saved_models/demo", "The SavedModel's directory.")
-    overwrite: bool = _option(False, "Replace a SavedModel that is already there.")
-    resume: bool = _option(False, "Keep a SavedModel that is already there, show it.")
+    output_dir: str = setting("saved_models/demo", "The SavedModel's directory.")
+    overwrite: bool = setting(False, "Replace a SavedModel that is already there.")
+    resume: bool = setting(False, "Keep a SavedModel that is already there, show it.")
     # === Sample ===
-    seeds: tuple[int, ...] = _option(
+    seeds: tuple[int, ...] = setting(
         (1, 2), "One sample text each; the first is also the demonstration's seed."
     )
-    prompt: str = _option("", "What the sample texts go on from.")
-    max_tokens: int = _option(30, "Number of tokens of a sample text.")
-    temperature: float = _option(0.8, "Temperature of the samples; 0: the best token.")
-    top_k: int = _option(0, "Draw from the k most probable tokens; 0: from all.")
-    top_p: float = _option(0.95, "Draw from the nucleus of this probability; 1: all.")
+    prompt: str = setting("", "What the sample texts go on from.")
+    max_tokens: int = setting(30, "Number of tokens of a sample text.")
+    temperature: float = setting(0.8, "Temperature of the samples; 0: the best token.")
+    top_k: int = setting(0, "Draw from the k most probable tokens; 0: from all.")
+    top_p: float = setting(0.95, "Draw from the nucleus of this probability; 1: all.")
 
 
 def main(config: Config) -> pathlib.Path:
@@ -93,6 +88,8 @@ def main(config: Config) -> pathlib.Path:
         raise ValueError(
             f"--preset must be one of {', '.join(PRESETS)}; found {config.preset!r}."
         )
+    if not config.seeds:
+        raise ValueError("--seeds must name at least one integer.")
     path = pathlib.Path(config.output_dir)
     if not (config.resume and (path / "saved_model.pb").is_file()):
         # A graph that is traced next to a GPU may hold operations only a GPU has.
@@ -206,45 +203,5 @@ def _tensors(specs: dict[str, Any]) -> str:
     return ", ".join(text(name, spec) for name, spec in sorted(specs.items()))
 
 
-# === Command line ===
-
-
-def _run() -> None:
-    from absl import app, flags
-
-    for field in dataclasses.fields(Config):
-        text = field.metadata["help"]
-        match field.default:
-            case tuple():
-                default = ",".join(map(str, field.default))
-                flags.DEFINE_list(field.name, default, text)
-            case bool():
-                flags.DEFINE_bool(field.name, field.default, text)
-            case int():
-                flags.DEFINE_integer(field.name, field.default, text)
-            case float():
-                flags.DEFINE_float(field.name, field.default, text)
-            case _:
-                flags.DEFINE_string(field.name, str(field.default), text)
-
-    def from_flags(arguments: list[str]) -> None:
-        if len(arguments) > 1:
-            raise app.UsageError(f"unexpected arguments: {' '.join(arguments[1:])}")
-        values: dict[str, Any] = {
-            field.name: flags.FLAGS[field.name].value
-            for field in dataclasses.fields(Config)
-        }
-        silence_tensorflow()
-        try:
-            values["seeds"] = tuple(int(seed) for seed in values["seeds"])
-            if not values["seeds"]:
-                raise ValueError("--seeds must name at least one integer.")
-            main(Config(**values))
-        except (ValueError, OSError) as error:
-            sys.exit(f"error: {error}")
-
-    app.run(from_flags)
-
-
 if __name__ == "__main__":
-    _run()
+    run(main, Config)

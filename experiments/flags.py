@@ -1,14 +1,18 @@
-"""Turns a frozen dataclass of settings into absl flags."""
+"""Turns frozen dataclasses of settings into absl flags, and runs binaries."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 import types
 import typing
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from absl import flags
+from absl import app, flags
+
+from experiments.quiet import silence_tensorflow
 
 Config = TypeVar("Config")
 
@@ -16,6 +20,59 @@ Config = TypeVar("Config")
 def setting(default: Any, help: str) -> Any:
     """A dataclass field with a default and the help text of its flag."""
     return dataclasses.field(default=default, metadata={"help": help})
+
+
+@contextlib.contextmanager
+def user_errors() -> Iterator[None]:
+    """Ends the program with one line where a user's mistake was found."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+def run(main: Callable[[Any], Any], config_class: type) -> None:
+    """Runs a binary whose flags are the fields of a dataclass, with its defaults.
+
+    Tuples become comma-separated lists, of integers where the annotation says so.
+
+    Args:
+        main: Gets the settings; ValueError and OSError from it are a user's mistake.
+        config_class: The dataclass; a field's `metadata["help"]` is its help.
+    """
+    hints = typing.get_type_hints(config_class)
+    fields = dataclasses.fields(config_class)
+    define: dict[type, Callable[..., Any]] = {
+        bool: flags.DEFINE_boolean,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+        str: flags.DEFINE_string,
+    }
+    for field in fields:
+        text = field.metadata["help"]
+        if isinstance(field.default, tuple):
+            default = ",".join(map(str, field.default))
+            flags.DEFINE_list(field.name, default, text)
+        else:
+            define[type(field.default)](field.name, field.default, text)
+        _show_in_help(field.name)
+
+    def from_flags(arguments: list[str]) -> None:
+        if len(arguments) > 1:
+            raise app.UsageError(f"unexpected arguments: {' '.join(arguments[1:])}")
+        silence_tensorflow()
+        with user_errors():
+            values = {}
+            for field in fields:
+                value = flags.FLAGS[field.name].value
+                if isinstance(field.default, tuple):
+                    kind = typing.get_args(hints[field.name])[0]
+                    items = value or ()
+                    value = tuple(_read_as(field.name, item, kind) for item in items)
+                values[field.name] = value
+            main(config_class(**values))
+
+    app.run(from_flags)
 
 
 def define_flags(config_class: type) -> None:
@@ -31,8 +88,7 @@ def define_flags(config_class: type) -> None:
             flags.DEFINE_boolean(field.name, None, help_text)
         else:
             flags.DEFINE_string(field.name, None, help_text)
-        # `--help` shows the flags of the main module, which absl knows by this name.
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[field.name])
+        _show_in_help(field.name)
 
 
 def config_from_flags(preset: Config) -> Config:
@@ -50,6 +106,11 @@ def config_from_flags(preset: Config) -> Config:
     return dataclasses.replace(preset, **changes)  # type: ignore[type-var]
 
 
+def _show_in_help(name: str) -> None:
+    # `--help` shows the flags of the main module, which absl knows by this name.
+    flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+
+
 def _kind(hint: Any) -> tuple[type, bool]:
     if isinstance(hint, types.UnionType):
         kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
@@ -63,6 +124,10 @@ def _read(name: str, value: Any, hint: Any) -> Any:
         return value
     if optional and value.lower() == "none":
         return None
+    return _read_as(name, value, kind)
+
+
+def _read_as(name: str, value: str, kind: type) -> Any:
     try:
         return kind(value)
     except ValueError:

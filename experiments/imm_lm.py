@@ -58,14 +58,12 @@ def main(_: list[str]) -> None:
     if FLAGS.project_steps:
         _project()
         return
-    seeds = [int(seed) for seed in FLAGS.seeds]
-    if FLAGS.study:
-        runs = STUDIES[FLAGS.study](seeds)
-        runs = [run for run in runs if FLAGS.only is None or FLAGS.only in run.name]
-    else:
-        runs = _runs_of_arms(seeds)
-    for run in runs:
-        configs.check_config(run.config)
+    with config_flags.user_errors():
+        runs = _runs()
+        corpora = {
+            name: load_corpus(name, FLAGS.data_dir)
+            for name in {run.config.corpus for run in runs}
+        }
     output = pathlib.Path(FLAGS.output_dir)
     results = pathlib.Path(FLAGS.results_dir or output / "results")
     if FLAGS.study:
@@ -78,10 +76,9 @@ def main(_: list[str]) -> None:
             rows.append(training.read_row(path))
             continue
         print(f"[{number}/{len(runs)}] {run.name}", flush=True)
-        corpus = load_corpus(run.config.corpus, FLAGS.data_dir)
         row = training.train(
             run.config,
-            corpus,
+            corpora[run.config.corpus],
             output / run.name,
             strategy=FLAGS.strategy,
             resume=FLAGS.resume,
@@ -95,6 +92,20 @@ def main(_: list[str]) -> None:
     _report(rows, output)
     if FLAGS.export:
         _export(output / runs[-1].name, FLAGS.export)
+
+
+def _runs() -> list[Run]:
+    seeds = [int(seed) for seed in FLAGS.seeds]
+    if FLAGS.study:
+        runs = STUDIES[FLAGS.study](seeds)
+        runs = [run for run in runs if FLAGS.only is None or FLAGS.only in run.name]
+    else:
+        runs = _runs_of_arms(seeds)
+    if not runs:
+        raise ValueError("--only, --arms or --seeds leave no run.")
+    for run in runs:
+        configs.check_config(run.config)
+    return runs
 
 
 def _runs_of_arms(seeds: list[int]) -> list[Run]:
@@ -125,9 +136,10 @@ def _report(rows: list[report.Row], output: pathlib.Path) -> None:
 
 
 def _project() -> None:
-    preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
-    configs.check_config(preset)
-    corpus = load_corpus(preset.corpus, FLAGS.data_dir)
+    with config_flags.user_errors():
+        preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
+        configs.check_config(preset)
+        corpus = load_corpus(preset.corpus, FLAGS.data_dir)
     row = projection.project(preset, corpus, FLAGS.project_steps)
     path = pathlib.Path(FLAGS.results_dir or FLAGS.output_dir) / "projection.json"
     run_files.write_json(path, row)

@@ -69,12 +69,13 @@ def test_arpa_model_in_a_wrapper(tmp_path):
 
 class TestErrors:
     @settings(max_examples=40, deadline=None)
-    @given(data=st.data())
-    def test_truncated_or_altered_file(self, data, tmp_path_factory):
+    @given(part=st.floats(0.0, 1.0, exclude_max=True))
+    def test_truncated_or_altered_file(self, part, tmp_path_factory):
         path = tmp_path_factory.mktemp("saved") / "model.npz"
         _fitted({})[0].save(path)
         whole = path.read_bytes()
-        path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+        # A part and not a number of bytes: the archive's size differs by a byte or two.
+        path.write_bytes(whole[: int(len(whole) * part)])
         with pytest.raises(
             ValueError, match=r"model\.npz: expected a file that Kneser"
         ):
