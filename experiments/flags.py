@@ -75,10 +75,17 @@ def run(main: Callable[[Any], Any], config_class: type) -> None:
     app.run(from_flags)
 
 
-def define_flags(config_class: type) -> None:
-    """Defines one flag a field; a flag that is not given leaves the preset's value."""
+def define_flags(config_class: type, without: tuple[str, ...] = ()) -> None:
+    """Defines one flag a field; a flag that is not given leaves the preset's value.
+
+    Args:
+        config_class: The dataclass.
+        without: Fields that get no flag.
+    """
     hints = typing.get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
+        if field.name in without:
+            continue
         kind, optional = _kind(hints[field.name])
         default = "none" if field.default is None else field.default
         help_text = f"{field.metadata['help']} [default: {default}]"
@@ -99,11 +106,19 @@ def config_from_flags(preset: Config) -> Config:
     """
     hints = typing.get_type_hints(type(preset))
     changes = {}
-    for field in dataclasses.fields(preset):  # type: ignore[arg-type]
-        value = flags.FLAGS[field.name].value
-        if value is not None:
-            changes[field.name] = _read(field.name, value, hints[field.name])
+    for name in given_flags(type(preset)):
+        changes[name] = _read(name, flags.FLAGS[name].value, hints[name])
     return dataclasses.replace(preset, **changes)  # type: ignore[type-var]
+
+
+def given_flags(config_class: type) -> list[str]:
+    """Returns the fields whose flags are given on the command line."""
+    names = [field.name for field in dataclasses.fields(config_class)]
+    return [
+        name
+        for name in names
+        if name in flags.FLAGS and flags.FLAGS[name].value is not None
+    ]
 
 
 def _show_in_help(name: str) -> None:

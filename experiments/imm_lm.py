@@ -22,6 +22,7 @@ from experiments.quiet import silence_tensorflow
 silence_tensorflow()
 
 import keras  # noqa: E402
+import tensorflow as tf  # noqa: E402
 
 from experiments import run_files  # noqa: E402
 from experiments.imm import config as configs  # noqa: E402
@@ -50,7 +51,7 @@ flags.DEFINE_integer(
     "project_steps", 0, "Time so many steps instead, and project the hours of all."
 )
 flags.DEFINE_string("export", None, "Folder for a SavedModel of the last run.")
-config_flags.define_flags(configs.RunConfig)
+config_flags.define_flags(configs.RunConfig, without=("seed",))
 
 
 def main(_: list[str]) -> None:
@@ -68,6 +69,9 @@ def main(_: list[str]) -> None:
     results = pathlib.Path(FLAGS.results_dir or output / "results")
     if FLAGS.study:
         output, results = output / FLAGS.study, results / FLAGS.study
+    with config_flags.user_errors():
+        if FLAGS.resume:
+            _check_earlier(runs, output, results)
     rows = []
     for number, run in enumerate(runs, start=1):
         path = results / f"{run.name}.json"
@@ -94,9 +98,29 @@ def main(_: list[str]) -> None:
         _export(output / runs[-1].name, FLAGS.export)
 
 
+def _check_earlier(
+    runs: list[Run], output: pathlib.Path, results: pathlib.Path
+) -> None:
+    """Raises ValueError where files of another run would be taken for this one's."""
+    for run in runs:
+        row, settings = results / f"{run.name}.json", output / run.name / "config.json"
+        if row.exists():
+            found = training.read_row(row)["config"]
+            configs.check_same_settings(found, run.config, str(row))
+        elif settings.exists():
+            found = training.read_row(settings)
+            configs.check_same_settings(found, run.config, str(settings))
+
+
 def _runs() -> list[Run]:
     seeds = [int(seed) for seed in FLAGS.seeds]
     if FLAGS.study:
+        given = config_flags.given_flags(configs.RunConfig)
+        given += [name for name in ("preset", "arms") if FLAGS[name].present]
+        if given:
+            raise ValueError(
+                f"--study has settings of its own; leave out --{', --'.join(given)}."
+            )
         runs = STUDIES[FLAGS.study](seeds)
         runs = [run for run in runs if FLAGS.only is None or FLAGS.only in run.name]
     else:
@@ -105,6 +129,11 @@ def _runs() -> list[Run]:
         raise ValueError("--only, --arms or --seeds leave no run.")
     for run in runs:
         configs.check_config(run.config)
+    if FLAGS.export and runs[-1].config.arm == "noising-blank":
+        raise ValueError(
+            "--export cannot write a noising-blank model, which has a symbol more than "
+            "the vocabulary; put another arm last."
+        )
     return runs
 
 
@@ -155,6 +184,16 @@ def _export(folder: pathlib.Path, target: str) -> None:
     vocabulary = Vocabulary.load(folder / "vocabulary.txt")
     export_language_model(model, vocabulary, target, overwrite=True)
     print(f"{target}: SavedModel with signatures score, next_token, generate")
+    prompt = vocabulary.decode(vocabulary.encode("the value of the"))
+    text = tf.saved_model.load(target).signatures["generate"](
+        prompts=tf.constant([prompt]),
+        max_tokens=tf.constant(20),
+        temperature=tf.constant(0.7),
+        top_k=tf.constant(0),
+        top_p=tf.constant(0.95),
+        seed=tf.constant(1),
+    )["full_text"]
+    print(f"It says: {text.numpy()[0].decode()}")
 
 
 def run() -> None:

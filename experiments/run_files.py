@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import keras
+import tensorflow as tf
 import tqdm
 
 
@@ -23,6 +24,26 @@ def write_json(path: pathlib.Path, content: Any) -> None:
 def cpu_count() -> int:
     """Returns the number of cores this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+class TensorBoardScalars(keras.callbacks.Callback):
+    """Writes the logs of every epoch for TensorBoard.
+
+    Unlike Keras' own callback it does not make every step wait for its logs.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        super().__init__()
+        self.folder = folder
+        self._writer: Any = None
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(str(self.folder))
+        with self._writer.as_default():
+            for name, value in (logs or {}).items():
+                tf.summary.scalar(name, float(value), step=epoch)
+        self._writer.flush()
 
 
 class EpochProgress(keras.callbacks.Callback):

@@ -30,6 +30,7 @@ def test_every_file_that_the_pages_name_exists():
     for page in ("README.md", "BUILD.md", "experiments/README.md"):
         folder = (root / page).parent
         text = (root / page).read_text("utf-8")
+        assert not re.search(r"[A-Z]+_TABLE", text), f"{page}: a table is missing"
         for target in re.findall(r"\]\(([^)#]+)\)", text):
             if not target.startswith("http"):
                 assert (folder / target).exists(), f"{page}: {target}"

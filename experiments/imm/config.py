@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from experiments.flags import setting
 
@@ -93,6 +94,27 @@ PRESETS = {
         start_learning_rate=0.5,
     ),
 }
+
+
+def check_same_settings(found: dict[str, Any], config: RunConfig, where: str) -> None:
+    """Raises ValueError if an earlier run had other settings than this one.
+
+    Args:
+        found: The settings of the earlier run, as its files hold them.
+        config: Today's settings.
+        where: The file, for the message.
+    """
+    wanted = dataclasses.asdict(config)
+    differing = [
+        f"{key} was {found.get(key)!r} and is {wanted.get(key)!r}"
+        for key in {**found, **wanted}
+        if found.get(key) != wanted.get(key)
+    ]
+    if differing:
+        raise ValueError(
+            f"{where} is of a run with other settings: {'; '.join(differing)}. Use "
+            "another --output_dir (and --results_dir), or --noresume to start anew."
+        )
 
 
 def check_config(config: RunConfig) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,14 @@ def spread(values: Sequence[float | None]) -> str:
 
 def perplexity_table(rows: Sequence[Row]) -> str:
     """Returns a Markdown table: one line a group, mean and spread over seeds."""
+    sources = {"same": "mixed with P_hat"}
+    if any(row["config"]["fraction"] < 1 for row in rows):
+        sources["all"] = "mixed with P_hat of all text"
+    mixed = [f"{label}: valid | test | mu" for label in sources.values()]
+    columns = ["seeds", "valid", "test", *mixed, "s/epoch"]
     lines = [
-        "| arm | seeds | valid | test | with P_hat: valid | test | mu | s/epoch |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        f"| arm | {' | '.join(columns)} |",
+        f"| --- |{' ---: |' * (4 + 3 * len(sources))}",
     ]
     for name, members in grouped(rows).items():
         cells = [
@@ -56,9 +61,11 @@ def perplexity_table(rows: Sequence[Row]) -> str:
             str(len(members)),
             spread([row["perplexity"]["valid"] for row in members]),
             spread([row["perplexity"]["test"] for row in members]),
-            spread([row["interpolation"]["valid"] for row in members]),
-            spread([row["interpolation"]["test"] for row in members]),
-            spread([row["interpolation"]["mu"] for row in members]),
+            *[
+                spread([row["interpolation"][source][key] for row in members])
+                for source in sources
+                for key in ("valid", "test", "mu")
+            ],
             spread([row["seconds"] / row["epochs"] for row in members]),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -148,11 +155,6 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
-
-
-def best_of(rows: Sequence[Row], key: Callable[[Row], float]) -> Row:
-    """Returns the row with the lowest value."""
-    return min(rows, key=key)
 
 
 def colour_of(name: str) -> str | None:

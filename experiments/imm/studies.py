@@ -67,8 +67,17 @@ _TRIALS: dict[str, list[dict[str, Any]]] = {
 
 
 def arm_config(base: RunConfig, arm: str, **changes: Any) -> RunConfig:
-    """Returns the tuned settings of an arm; the suffix `-all` is a restricted text."""
-    settings = {**TUNED.get(arm, {}), **changes}
+    """Returns the tuned settings of an arm; the suffix `-all` is a restricted text.
+
+    Raises:
+        ValueError: If the arm has not been tuned.
+    """
+    if "dropout" not in TUNED[arm]:
+        raise ValueError(
+            f"The arm {arm} is not tuned yet: run --study=tuning first, and enter the "
+            "best trial's settings in TUNED of experiments/imm/studies.py."
+        )
+    settings = {**TUNED[arm], **changes}
     return dataclasses.replace(base, arm=arm.removesuffix("-all"), **settings)
 
 

@@ -63,8 +63,12 @@ def train(
     keras.utils.set_random_seed(config.seed)
     vocabulary_size = len(corpus.vocabulary)
     text = corpus.train[: int(len(corpus.train) * config.fraction)]
-    source = text if config.restricted_text == "same" else corpus.train
-    restricted = KneserNey(config.restricted_order).fit(source, vocabulary_size)
+    # Every model is also interpolated with each of the two, for a fair comparison.
+    n_grams = {
+        name: KneserNey(config.restricted_order).fit(tokens, vocabulary_size)
+        for name, tokens in {"same": text, "all": corpus.train}.items()
+    }
+    restricted = n_grams[config.restricted_text]
     eos = corpus.vocabulary.eos_id
     batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
     valid = contiguous_batches(
@@ -77,6 +81,7 @@ def train(
     halving = LearningRateHalving(factor=config.decay, max_decays=config.max_decays)
     kept: list[keras.callbacks.Callback] = [
         MetricsLog(folder / "metrics.jsonl", seconds=True),
+        run_files.TensorBoardScalars(folder / "tensorboard"),
         halving,
         DivergenceGuard(recover=True, best=halving.best),
     ]
@@ -91,17 +96,13 @@ def train(
         epochs=config.epochs,
         shuffle=False,
         validation_data=valid.dataset(),
-        callbacks=[
-            saver,
-            run_files.EpochProgress(config.name, config.epochs),
-            keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False),
-        ],
+        callbacks=[saver, run_files.EpochProgress(config.name, config.epochs)],
         verbose=0,
     )
     halving.best.restore(model)
     model.save(folder / "model.keras")
     corpus.vocabulary.save(folder / "vocabulary.txt")
-    return _row(config, model, corpus, text, restricted, folder)
+    return _row(config, model, corpus, text, n_grams, folder)
 
 
 def build_model(
@@ -181,7 +182,7 @@ def _row(
     model: keras.Model,
     corpus: Corpus,
     text: np.ndarray,
-    restricted: KneserNey,
+    n_grams: dict[str, KneserNey],
     folder: pathlib.Path,
 ) -> dict[str, Any]:
     eos = corpus.vocabulary.eos_id
@@ -193,10 +194,12 @@ def _row(
         for name, tokens in texts.items()
     }
     log_p = {
-        name: evaluation.restricted_target_log_probs(restricted, tokens, prefix=eos)
-        for name, tokens in texts.items()
+        source: {
+            name: evaluation.restricted_target_log_probs(n_gram, tokens, prefix=eos)
+            for name, tokens in texts.items()
+        }
+        for source, n_gram in n_grams.items()
     }
-    mu = evaluation.tune_interpolation(log_q["valid"], log_p["valid"])
     induced = evaluation.induced_perplexity(
         model,
         text,
@@ -214,9 +217,14 @@ def _row(
             for name, values in log_probs.items()
         }
 
-    interpolated = {
-        name: evaluation.interpolate(log_q[name], log_p[name], mu) for name in texts
-    }
+    def interpolation(source: str) -> dict[str, float | None]:
+        mu = evaluation.tune_interpolation(log_q["valid"], log_p[source]["valid"])
+        mixed = {
+            name: evaluation.interpolate(log_q[name], log_p[source][name], mu)
+            for name in texts
+        }
+        return {"mu": mu, **perplexities(mixed)}
+
     return {
         "name": config.name,
         "config": dataclasses.asdict(config),
@@ -227,9 +235,10 @@ def _row(
         },
         "perplexity": perplexities(log_q),
         "restricted_perplexity": {
-            name: _over_possible(values) for name, values in log_p.items()
+            source: {name: _over_possible(values) for name, values in each.items()}
+            for source, each in log_p.items()
         },
-        "interpolation": {"mu": mu, **perplexities(interpolated)},
+        "interpolation": {source: interpolation(source) for source in n_grams},
         "induced_perplexity": {
             name: {
                 "perplexity": result.perplexity,
@@ -241,7 +250,7 @@ def _row(
         "parameters": int(sum(np.prod(v.shape) for v in model.trainable_variables)),
         "epochs": len(log),
         "steps_per_epoch": batches.steps,
-        "effective_counts": effective_counts(batches, restricted.context_length),
+        "effective_counts": effective_counts(batches, config.restricted_order - 1),
         "seconds": log[-1].get("seconds") if log else None,
         "curve": [{key: row[key] for key in _CURVE if key in row} for row in log],
         "machine": f"{platform.machine()}, {run_files.cpu_count()} cores",

@@ -229,7 +229,7 @@ def _find(
     """Returns the files of the splits (the same archive several times)."""
     help_text = f"Get it from {corpus.source}. Licence: {corpus.licence}."
     if corpus.url:
-        help_text += " `download=True` (--download) fetches it."
+        help_text += " `download=True` fetches it."
     if data_dir is None:
         raise FileNotFoundError(
             f"corpus {name} needs {', '.join(corpus.files)}: give `data_dir` or set "

@@ -74,6 +74,11 @@ class InBatchContexts(tf.Module):
                 "InBatchContexts: `bank_size` must not be negative and `bank_target` "
                 f"must be positive, found {bank_size} and {bank_target}."
             )
+        if bank_target is not None and bank_target < min_count:
+            raise ValueError(
+                "InBatchContexts: `bank_target` must not be below `min_count`, found "
+                f"{bank_target} and {min_count}: such groups would be filled in vain."
+            )
         self.min_count = min_count
         self.pass_mode = pass_mode
         self.separate_clipping = separate_clipping

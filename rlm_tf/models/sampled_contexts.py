@@ -157,7 +157,8 @@ class SampledContexts:
         weights = tf.cast(whole_context(tokens, length), tf.float32)
         if sample_weight is not None:
             weights *= sample_weight
-        weights = tf.reshape(weights, [-1]) * tf.cast(available > 0, tf.float32)
+        acts = tf.cast(tf.logical_and(available > 0, samples > 0), tf.float32)
+        weights = tf.reshape(weights, [-1]) * acts
         wanted = contexts[:, 0] if length == 1 else contexts
         dtype = "float64" if owner.model.compute_dtype == "float64" else "float32"
         target_probs = tf.cast(restricted.probs(wanted), dtype)

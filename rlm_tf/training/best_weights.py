@@ -69,4 +69,10 @@ def _variables(model: keras.Model) -> list[keras.Variable]:
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     goes_on = (optimizer.iterations, optimizer.learning_rate)
     slots = [v for v in optimizer.variables if not any(v is g for g in goes_on)]
-    return [*model.weights, *slots]
+    # Tables of n-grams do not change, and are larger than the model at times.
+    fixed = {
+        id(variable)
+        for restricted in getattr(model, "restricted_models", [])
+        for variable in restricted.weights
+    }
+    return [*(v for v in model.weights if id(v) not in fixed), *slots]

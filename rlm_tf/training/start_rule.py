@@ -72,6 +72,13 @@ class StartRule(keras.callbacks.Callback):
         # `active` may be a weight: reloading earlier weights must not switch IMM off.
         self.model.active.assign(float(self.started))
 
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        # A recovery in mid-epoch may have brought `active` back from before the start.
+        if self.started:
+            self.model.active.assign(1.0)
+
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         nats = monitored(logs, self.monitor, type(self).__name__)
         if self.started or not nats < math.log(self.perplexity):

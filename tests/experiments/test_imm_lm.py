@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -51,7 +52,7 @@ def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     row = json.loads((tmp_path / "results" / "imm-sampled-20th-seed1.json").read_text())
     assert row["config"]["k"] == 2
     assert 1 < row["perplexity"]["test"] < 2000
-    assert row["interpolation"]["valid"] <= row["perplexity"]["valid"] * 1.0001
+    assert row["interpolation"]["same"]["valid"] <= row["perplexity"]["valid"] * 1.0001
     assert row["induced_perplexity"]["valid"]["left_out"] > 0
     assert (tmp_path / "learning_curves.png").stat().st_size > 10_000
     assert (tmp_path / "saved_model" / "saved_model.pb").exists()
@@ -121,8 +122,44 @@ def test_impossible_settings_are_named(changes, message):
         check_config(RunConfig(**changes))
 
 
+@pytest.fixture
+def tuned(monkeypatch):
+    """Settings for every arm, whether or not the tuning study is done."""
+    for arm, settings in studies.TUNED.items():
+        monkeypatch.setitem(studies.TUNED, arm, {"dropout": 0.3, **settings})
+
+
+def test_arms_without_tuned_settings_are_refused(monkeypatch):
+    monkeypatch.setitem(studies.TUNED, "none", {})
+    with pytest.raises(ValueError, match="The arm none is not tuned yet"):
+        studies.main([1])
+
+
+def test_rows_of_other_settings_are_not_taken_for_this_run(tmp_path):
+    row = tmp_path / "results" / "none-20th-seed1.json"
+    row.parent.mkdir()
+    found = dataclasses.asdict(dataclasses.replace(PRESETS["smoke"], dropout=0.7))
+    row.write_text(json.dumps({"config": found}))
+    process = _start(tmp_path, "--arms=none")
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode != 0
+    assert "dropout was 0.7 and is 0.3" in errors and "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    "flags", [("--study=tuning", "--epochs=2"), ("--study=tuning", "--arms=none")]
+)
+def test_a_study_takes_no_settings(tmp_path, flags):
+    command = [sys.executable, "-m", "experiments.imm_lm", f"--output_dir={tmp_path}"]
+    done = subprocess.run(
+        [*command, *flags], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert done.stderr.startswith("error: --study has settings of its own")
+
+
 @pytest.mark.parametrize("name", sorted(studies.STUDIES))
-def test_studies_name_every_run_once(name):
+def test_studies_name_every_run_once(name, tuned):
     runs = studies.STUDIES[name]([1, 2, 3])
     assert len({run.name for run in runs}) == len(runs)
     for run in runs:

@@ -39,10 +39,13 @@ def test_effective_counts_match_counting_by_hand(rng, length):
 def _row(name, arm, tokens, perplexity, text="same"):
     return {
         "name": name,
-        "config": {"arm": arm, "restricted_text": text},
+        "config": {"arm": arm, "restricted_text": text, "fraction": 0.5},
         "corpus": {"name": "ptb", "train_tokens": tokens},
         "perplexity": {"valid": perplexity * 1.03, "test": perplexity},
-        "interpolation": {"mu": 0.2, "valid": perplexity, "test": perplexity},
+        "interpolation": {
+            source: {"mu": 0.2, "valid": perplexity, "test": perplexity}
+            for source in ("same", "all")
+        },
         "induced_perplexity": {
             name: {"perplexity": 300.0, "tokens": 9, "left_out": 2}
             for name in ("train", "valid", "test")
@@ -77,6 +80,9 @@ def test_tables_have_one_line_a_group(tmp_path):
     rows = [_row(f"none-seed{s}", "none", 1000, 100.0 + s) for s in (1, 2, 3)]
     table = report.perplexity_table(rows)
     assert "| none | 3 | 105.06 ± 1.03 | 102.00 ± 1.00 |" in table
+    header, rule, line = table.splitlines()
+    assert header.count("|") == rule.count("|") == line.count("|") == 12
+    assert "mixed with P_hat of all text" in header
     assert "| none | 300.00 ± 0.00 |" in report.induced_table(rows)
     report.learning_curves(rows, tmp_path / "curves.png", "title")
     assert (tmp_path / "curves.png").stat().st_size > 5_000

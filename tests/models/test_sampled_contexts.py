@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.models import SampledContexts
 from tests.models import imm_fixtures as fixtures
+from tests.references import imm_reference as reference
 
 
 def _element(step=2, batch_size=4, window=10):
@@ -105,8 +106,8 @@ def test_one_sample_is_the_noising_loss_of_the_sampled_window():
     np.testing.assert_allclose(logs.history["imm"], [expected], rtol=1e-5)
 
 
-def test_truncated_first_position_has_k_equal_samples():
-    """There the k-sample loss is the 1-sample loss of the true context."""
+def test_truncated_windows_have_the_length_of_the_position():
+    """At position i the last i + 1 tokens are read, left-aligned."""
     contexts = _contexts(truncated=True, window=10)
     ends = tf.constant([20, 30, 40])
     fixtures.wrapper(contexts)
@@ -216,3 +217,42 @@ def test_soft_target_loss_is_the_mixture_of_label_and_back_off():
 def test_wrong_options_are_named(options, message):
     with pytest.raises(ValueError, match=f"SampledContexts: .*{message}"):
         _contexts(**options)
+
+
+@pytest.mark.parametrize("initial_state", ["carried", "zero"])
+def test_loss_is_that_of_windows_run_by_hand(initial_state):
+    """Eq. (21) in float64: every drawn window on its own, from its row's state."""
+    stream, k, window = fixtures.stream(), 3, 4
+    contexts = SampledContexts(stream, k, window, initial_state=initial_state, seed=9)
+    language_model = fixtures.language_model(dtype="float64")
+    model = fixtures.wrapper(contexts, model=language_model)
+    model.compile(keras.optimizers.SGD(0.0))
+    first, second = fixtures.batches().dataset().take(2)
+    model.fit(tf.data.Dataset.from_tensors(first), verbose=0, shuffle=False)
+    (tokens, start), _, weights = second
+    assert not np.any(start) and np.all(weights)
+    rows, steps = tokens.shape
+    randoms = contexts._randoms(tf.shape(tokens), tf.constant(1, tf.int64), 0)
+    flat = tf.reshape(tokens, [-1, 1])
+    ends, available = contexts.indices[0].draw(flat, randoms)
+    carried = language_model.starting_states(start, training=True)
+    target = model.restricted_models[0].probs_numpy(flat[:, 0].numpy())
+    losses = []
+    for row in range(rows):
+        state = tf.nest.map_structure(lambda s, row=row: s[row : row + 1], carried)
+        if initial_state == "zero":
+            state = language_model.zero_states(1)
+        for step in range(steps):
+            position = row * steps + step
+            assert available[position] > 0
+            predictions = []
+            for end in ends.numpy()[position]:
+                text = stream[end - window + 1 : end + 1]
+                assert text[-1] == tokens[row, step]
+                features, _ = language_model.forward(text[None], state)
+                logits = language_model.output_logits(features)[0, -1].numpy()
+                predictions.append(reference.softmax(logits))
+            induced = np.mean(predictions, axis=0)
+            losses.append(reference.imm_loss(target[position], induced))
+    logs = model.fit(tf.data.Dataset.from_tensors(second), verbose=0, shuffle=False)
+    np.testing.assert_allclose(logs.history["imm"], [np.mean(losses)], rtol=1e-5)
