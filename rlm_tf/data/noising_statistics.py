@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from rlm_tf.restricted.discounts import counts_of_counts, modified_discounts
+
 Kind = Literal["blank", "unigram", "bigram-kn"]
 Discounting = Literal["constant", "absolute", "modified"]
 Sides = Literal["inputs", "targets", "both"]
@@ -61,24 +63,8 @@ def bigram_statistics(tokens: np.ndarray, vocabulary_size: int) -> BigramStatist
         ),
         continuations=np.bincount(words, minlength=vocabulary_size),
         unigrams=np.bincount(tokens, minlength=vocabulary_size),
-        types_by_count=np.bincount(counts, minlength=5)[1:5],
+        types_by_count=counts_of_counts(counts),
     )
-
-
-def modified_discounts(types_by_count: np.ndarray) -> np.ndarray:
-    """Returns D1, D2, D3+ of Chen and Goodman, `[3]`.
-
-    `D_r = r - (r+1) Y N_{r+1} / N_r` with `Y = N1 / (N1 + 2 N2)`. Where a count is
-    missing all three are Y, the discount of the unmodified method. D_r is clipped to
-    `[0, r]`.
-    """
-    n1, n2, n3, n4 = (float(n) for n in types_by_count)
-    single = n1 / (n1 + 2 * n2) if n1 else 0.0
-    if not (n1 and n2 and n3 and n4):
-        return np.full(3, single)
-    ratios = np.array([n2 / n1, n3 / n2, n4 / n3])
-    orders = np.arange(1.0, 4.0)
-    return np.clip(orders - (orders + 1) * single * ratios, 0.0, orders)
 
 
 def noising_probabilities(

@@ -10,7 +10,11 @@ import numpy.typing as npt
 
 from rlm_tf.restricted.backoff_model import BackoffModel
 from rlm_tf.restricted.backoff_tables import BackoffLevel, BackoffTables
-from rlm_tf.restricted.discounts import modified_discounts, single_discount
+from rlm_tf.restricted.discounts import (
+    counts_of_counts,
+    modified_discounts,
+    single_discount,
+)
 from rlm_tf.restricted.ngram_counts import NgramCounts, NgramLevel, count_ngrams
 from rlm_tf.restricted.restricted_model import checked_tokens
 
@@ -171,7 +175,7 @@ def _discounted_tables(
     all_discounts: list[list[float]] = []
     for keys, level in zip(counts.context_keys, counts.levels[1:], strict=True):
         count = level_counts(level)
-        discounts = np.zeros(3) if likelihood else estimate(count)
+        discounts = np.zeros(3) if likelihood else estimate(counts_of_counts(count))
         discount = np.append(0.0, discounts)[np.minimum(count, 3)]
         total = np.bincount(level.contexts, weights=count, minlength=len(keys))
         # A context that only opens the stream has no continuation counts: back off.

@@ -10,8 +10,8 @@ from rlm_tf.data import Noising, contiguous_batches, load_corpus
 from rlm_tf.data.noising_statistics import (
     bigram_statistics,
     expected_counts,
-    modified_discounts,
 )
+from rlm_tf.restricted.discounts import modified_discounts
 from tests.references import noising_reference as reference
 
 V = 6
@@ -72,15 +72,6 @@ def test_unigram_and_blank(tokens: np.ndarray) -> None:
         "inputs",
         "both",
     )
-
-
-def test_modified_discounts_with_missing_counts() -> None:
-    np.testing.assert_allclose(modified_discounts(np.array([4, 2, 0, 1])), [0.5] * 3)
-    np.testing.assert_allclose(modified_discounts(np.array([0, 2, 1, 1])), [0.0] * 3)
-    np.testing.assert_allclose(modified_discounts(np.array([3, 0, 1, 1])), [1.0] * 3)
-    # D2 = 2 - 3 Y N3/N2 < 0 and D3 = 3 - 4 Y N4/N3 < 0 are clipped.
-    clipped = modified_discounts(np.array([10, 1, 9, 90]))
-    np.testing.assert_allclose(clipped, [1 - 2 * 10 / 12 / 10, 0.0, 0.0])
 
 
 def dense_counts(pairs: np.ndarray) -> np.ndarray:

@@ -13,7 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rlm_tf.restricted import KneserNey
-from rlm_tf.restricted.discounts import modified_discounts, single_discount
+from rlm_tf.restricted.discounts import (
+    counts_of_counts,
+    modified_discounts,
+    single_discount,
+)
 from tests.references import kneser_ney_reference as reference
 
 LINES = "a b c|a b d|a b c|a b e|c a b|d c a|b c e|e a d|c a b|d e|b d a|e c a"
@@ -130,7 +134,7 @@ def test_simpler_smoothings_equal_the_definition(stream, order):
 
 class TestDiscounts:
     def test_formulas(self):
-        counts = np.repeat([1, 2, 3, 4, 6], [8, 8, 4, 1, 1])
+        counts = counts_of_counts(np.repeat([1, 2, 3, 4, 6], [8, 8, 4, 1, 1]))
         np.testing.assert_allclose(modified_discounts(counts), [1 / 3, 3 / 2, 8 / 3])
         np.testing.assert_allclose(single_discount(counts), [1 / 3] * 3)
 
@@ -144,8 +148,7 @@ class TestDiscounts:
         ],
     )
     def test_degenerate_counts(self, per_count, expected):
-        counts = np.repeat([1, 2, 3, 4], per_count)
-        np.testing.assert_allclose(modified_discounts(counts), expected)
+        np.testing.assert_allclose(modified_discounts(per_count), expected)
 
 
 class TestRows:
