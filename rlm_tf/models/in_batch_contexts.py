@@ -36,6 +36,8 @@ class InBatchContexts(tf.Module):
     relative variance of the predictions to second order. Hence `min_count`, below which
     a position has weight 0, and a bank of recent predictions that raises n.
 
+    Positions of weight 0 are no contexts; other weights count as 1 in the IMM term.
+
     Args:
         min_count: Least number of predictions (batch and bank) behind an induced model.
         pass_mode: `"training"` averages the main pass's own predictions (dropout on);
