@@ -75,12 +75,17 @@ def run(main: Callable[[Any], Any], config_class: type) -> None:
     app.run(from_flags)
 
 
-def define_flags(config_class: type, without: tuple[str, ...] = ()) -> None:
+def define_flags(
+    config_class: type,
+    without: tuple[str, ...] = (),
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> None:
     """Defines one flag a field; a flag that is not given leaves the preset's value.
 
     Args:
         config_class: The dataclass.
         without: Fields that get no flag.
+        flag_values: Where the flags are put.
     """
     hints = typing.get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
@@ -92,13 +97,15 @@ def define_flags(config_class: type, without: tuple[str, ...] = ()) -> None:
         if optional:
             help_text += " ('none' for none)"
         if kind is bool:
-            flags.DEFINE_boolean(field.name, None, help_text)
+            flags.DEFINE_boolean(field.name, None, help_text, flag_values)
         else:
-            flags.DEFINE_string(field.name, None, help_text)
-        _show_in_help(field.name)
+            flags.DEFINE_string(field.name, None, help_text, flag_values)
+        _show_in_help(field.name, flag_values)
 
 
-def config_from_flags(preset: Config) -> Config:
+def config_from_flags(
+    preset: Config, flag_values: flags.FlagValues = flags.FLAGS
+) -> Config:
     """Returns the preset with the given flags put in.
 
     Raises:
@@ -106,24 +113,26 @@ def config_from_flags(preset: Config) -> Config:
     """
     hints = typing.get_type_hints(type(preset))
     changes = {}
-    for name in given_flags(type(preset)):
-        changes[name] = _read(name, flags.FLAGS[name].value, hints[name])
+    for name in given_flags(type(preset), flag_values):
+        changes[name] = _read(name, flag_values[name].value, hints[name])
     return dataclasses.replace(preset, **changes)  # type: ignore[type-var]
 
 
-def given_flags(config_class: type) -> list[str]:
+def given_flags(
+    config_class: type, flag_values: flags.FlagValues = flags.FLAGS
+) -> list[str]:
     """Returns the fields whose flags are given on the command line."""
     names = [field.name for field in dataclasses.fields(config_class)]
     return [
         name
         for name in names
-        if name in flags.FLAGS and flags.FLAGS[name].value is not None
+        if name in flag_values and flag_values[name].value is not None
     ]
 
 
-def _show_in_help(name: str) -> None:
+def _show_in_help(name: str, flag_values: flags.FlagValues = flags.FLAGS) -> None:
     # `--help` shows the flags of the main module, which absl knows by this name.
-    flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+    flag_values.register_key_flag_for_module(sys.argv[0], flag_values[name])
 
 
 def _kind(hint: Any) -> tuple[type, bool]:

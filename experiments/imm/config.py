@@ -69,6 +69,18 @@ class RunConfig:
         return f"{self.arm}{text}{part}-seed{self.seed}"
 
     @property
+    def command(self) -> str:
+        """The command of this run, but for the folders it reads and writes."""
+        preset, given = PRESETS["small"], [f"--arm={self.arm}"]
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("arm", "seed") or value == getattr(preset, field.name):
+                continue
+            given.append(f"--{field.name}={'none' if value is None else value}")
+        given.append(f"--seeds={self.seed}")
+        return " ".join(["python -m experiments.imm_lm", *given])
+
+    @property
     def uses_imm(self) -> bool:
         """Whether the arm matches an induced model."""
         return self.arm.startswith("imm-")

@@ -1,4 +1,4 @@
-"""How many predictions of a batch stand behind its induced models."""
+"""How many predictions stand behind the in-batch induced models of a run."""
 
 from __future__ import annotations
 
@@ -9,32 +9,50 @@ import numpy as np
 from rlm_tf.data import ContiguousBatches
 
 
-def effective_counts(batches: ContiguousBatches, context_length: int) -> dict[str, Any]:
-    """Returns the distribution of in-batch counts over the positions of an epoch.
+def effective_counts(
+    batches: ContiguousBatches,
+    context_length: int,
+    vocabulary_size: int,
+    bank_size: int = 0,
+    bank_target: int = 0,
+) -> dict[str, Any]:
+    """Returns the distribution of predictions a position over an epoch.
 
-    Without a bank: the number of positions of the same batch that share the position's
-    short context, itself included.
+    The count of a position is the number of positions of its batch that share its short
+    context, itself included, and what the bank of the latest positions adds up to
+    `bank_target`. The bank starts empty, as in the first epoch.
 
     Args:
         batches: The training batches.
         context_length: Words of a short context.
+        vocabulary_size: Number of words.
+        bank_size: Positions in the bank; 0: no bank.
+        bank_target: The bank fills counts up to this number.
 
     Returns:
         `mean`, `share_alone` (count 1), `share_below_5`, and `quantiles` (10, 25, 50,
         75, 90 %).
     """
     counts = []
+    bank = np.zeros(0, np.int64)
+    digits = vocabulary_size ** np.arange(context_length, dtype=np.int64)
     for step in range(batches.steps):
         element = batches.element(step)
-        tokens, weights = element.inputs[0], element.weights
+        tokens, weights = element.inputs[0].astype(np.int64), element.weights
         windows = np.lib.stride_tricks.sliding_window_view(
             tokens, context_length, axis=1
         )
-        used = windows[weights[:, context_length - 1 :] > 0]
-        _, numbers, number = np.unique(
-            used, axis=0, return_inverse=True, return_counts=True
+        keys = (windows @ digits)[weights[:, context_length - 1 :] > 0]
+        groups, numbers, number = np.unique(
+            keys, return_inverse=True, return_counts=True
         )
-        counts.append(number[numbers.ravel()])
+        sorted_bank = np.sort(bank)
+        in_bank = np.searchsorted(sorted_bank, groups, "right") - np.searchsorted(
+            sorted_bank, groups, "left"
+        )
+        number = number + np.minimum(in_bank, np.maximum(bank_target - number, 0))
+        counts.append(number[numbers])
+        bank = np.concatenate([keys, bank])[:bank_size]
     all_counts = np.concatenate(counts)
     levels = (10, 25, 50, 75, 90)
     return {

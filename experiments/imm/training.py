@@ -227,6 +227,8 @@ def _row(
 
     return {
         "name": config.name,
+        "command": config.command,
+        "commit": run_files.commit(),
         "config": dataclasses.asdict(config),
         "corpus": {
             "name": corpus.name,
@@ -250,7 +252,13 @@ def _row(
         "parameters": int(sum(np.prod(v.shape) for v in model.trainable_variables)),
         "epochs": len(log),
         "steps_per_epoch": batches.steps,
-        "effective_counts": effective_counts(batches, config.restricted_order - 1),
+        "effective_counts": effective_counts(
+            batches,
+            config.restricted_order - 1,
+            len(corpus.vocabulary),
+            config.bank_size,
+            config.bank_target or config.min_count,
+        ),
         "seconds": log[-1].get("seconds") if log else None,
         "curve": [{key: row[key] for key in _CURVE if key in row} for row in log],
         "machine": f"{platform.machine()}, {run_files.cpu_count()} cores",

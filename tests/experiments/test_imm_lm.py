@@ -39,7 +39,9 @@ def _run(output: pathlib.Path, *flags: str) -> str:
 
 
 def _without_times(row: dict) -> dict:
-    return {key: row[key] for key in row if key not in ("seconds", "finished")}
+    return {
+        key: row[key] for key in row if key not in ("seconds", "finished", "commit")
+    }
 
 
 @pytest.mark.slow
@@ -50,7 +52,7 @@ def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     rows = sorted(path.name for path in (tmp_path / "results").iterdir())
     assert len(rows) == 4
     row = json.loads((tmp_path / "results" / "imm-sampled-20th-seed1.json").read_text())
-    assert row["config"]["k"] == 2
+    assert row["config"]["k"] == 2 and "--k=2" in row["command"]
     assert 1 < row["perplexity"]["test"] < 2000
     assert row["interpolation"]["same"]["valid"] <= row["perplexity"]["valid"] * 1.0001
     assert row["induced_perplexity"]["valid"]["left_out"] > 0

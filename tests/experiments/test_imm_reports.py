@@ -11,15 +11,17 @@ from absl import flags as absl_flags
 
 from experiments import flags as config_flags
 from experiments.imm import report, scarcity
+from experiments.imm.config import PRESETS, RunConfig
 from experiments.imm.counts import effective_counts
 from rlm_tf.data import contiguous_batches
 
 
+@pytest.mark.parametrize("bank_size", [0, 30, 1000])
 @pytest.mark.parametrize("length", [1, 2])
-def test_effective_counts_match_counting_by_hand(rng, length):
+def test_effective_counts_match_counting_by_hand(rng, length, bank_size):
     tokens = rng.integers(4, size=101).astype(np.int32)
     batches = contiguous_batches(tokens, 3, 8, prefix=0)
-    expected = []
+    expected, bank = [], []
     for step in range(batches.steps):
         (words, _), _, weights = batches.element(step)
         contexts = [
@@ -29,10 +31,14 @@ def test_effective_counts_match_counting_by_hand(rng, length):
             if weights[row, t] > 0
         ]
         number = collections.Counter(contexts)
-        expected.extend(number[context] for context in contexts)
-    found = effective_counts(batches, length)
+        for context in contexts:
+            lacking = max(6 - number[context], 0)
+            expected.append(number[context] + min(bank.count(context), lacking))
+        bank = (contexts + bank)[:bank_size]
+    found = effective_counts(batches, length, 4, bank_size, bank_target=6)
     assert found["mean"] == pytest.approx(np.mean(expected))
     assert found["share_alone"] == pytest.approx(np.mean(np.array(expected) == 1))
+    assert found["share_below_5"] == pytest.approx(np.mean(np.array(expected) < 5))
     assert found["quantiles"]["50"] == np.median(expected)
 
 
@@ -96,19 +102,34 @@ class _Settings:
 
 
 def test_flags_override_only_what_is_given():
-    values = absl_flags.FLAGS
-    config_flags.define_flags(_Settings)
-    try:
-        values(["program", "--test_limit=7", "--test_fast"])
-        found = config_flags.config_from_flags(_Settings(test_rate=0.25))
-        assert found == _Settings(0.25, 7, True)
-        values["test_limit"].value = "none"
-        assert config_flags.config_from_flags(_Settings()).test_limit is None
-        values["test_rate"].value = "much"
-        with pytest.raises(
-            ValueError, match="--test_rate must be a float, found 'much'"
-        ):
-            config_flags.config_from_flags(_Settings())
-    finally:
-        for name in ("test_rate", "test_limit", "test_fast"):
-            delattr(values, name)
+    values = absl_flags.FlagValues()
+    config_flags.define_flags(_Settings, flag_values=values)
+    values(["program", "--test_limit=7", "--test_fast"])
+    found = config_flags.config_from_flags(_Settings(test_rate=0.25), values)
+    assert found == _Settings(0.25, 7, True)
+    values["test_limit"].value = "none"
+    assert config_flags.config_from_flags(_Settings(), values).test_limit is None
+    values["test_rate"].value = "much"
+    with pytest.raises(ValueError, match="--test_rate must be a float, found 'much'"):
+        config_flags.config_from_flags(_Settings(), values)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        PRESETS["small"],
+        PRESETS["paper"],
+        RunConfig(arm="imm-in-batch", corpus="ptb", fraction=1 / 8, bank_target=20),
+        RunConfig(max_decays=None, separate_clipping=True, seed=3),
+    ],
+)
+def test_the_command_of_a_row_gives_its_settings(config):
+    command = config.command.split()
+    assert command[:3] == ["python", "-m", "experiments.imm_lm"]
+    given = dict(part.removeprefix("--").split("=") for part in command[3:])
+    assert given.pop("seeds") == str(config.seed) and "arm" in given
+    values = absl_flags.FlagValues()
+    config_flags.define_flags(RunConfig, without=("seed",), flag_values=values)
+    values([" ".join(command[:3]), *command[3:]], known_only=True)
+    found = config_flags.config_from_flags(PRESETS["small"], values)
+    assert dataclasses.replace(found, seed=config.seed) == config
