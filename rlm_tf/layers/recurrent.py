@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.layers.cudnn_lstm import CudnnLSTM
+from rlm_tf.layers.cudnn_lstm import RunLSTM, cudnn_lstm
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrence import Recurrence
 from rlm_tf.layers.recurrent_cell import RecurrentCell, States
@@ -58,13 +58,13 @@ class Recurrent(keras.layers.Layer):
         self.time_major = time_major
         self.jit_loop = jit_loop
         self._recurrence = Recurrence(cell.step, jit_loop)
-        self._cudnn: CudnnLSTM | None = None
+        self._cudnn: RunLSTM | None = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         if not self.cell.built:
             self.cell.build((None, input_shape[-1]))
         if type(self.cell) is LSTMCell and tf.config.list_logical_devices("GPU"):
-            self._cudnn = CudnnLSTM(self.cell)
+            self._cudnn = cudnn_lstm(self.cell)
         self.built = True
 
     def call(

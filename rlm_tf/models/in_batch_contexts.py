@@ -185,7 +185,8 @@ class InBatchContexts(tf.Module):
             draw = bank.draw(unique_keys, tf.maximum(target - counts, 0))
             counts += draw.counts
         owner.record_counts(counts=tf.gather(counts, group_of), least=self.min_count)
-        keep = counts >= self.min_count
+        # Without groups, IMM costs next to nothing until a start rule lets it begin.
+        keep = tf.logical_and(counts >= self.min_count, owner.is_active())
         flat_contexts = tf.reshape(contexts, [-1, length])
         batch = keep_groups(rows, group_of, flat_contexts, keep)
         wanted = batch.contexts[:, 0] if length == 1 else batch.contexts

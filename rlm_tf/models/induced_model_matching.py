@@ -7,7 +7,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from rlm_tf.metrics.perplexity import Perplexity
+from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.models.authors_variant import AuthorsVariant
 from rlm_tf.models.imm_arguments import (
     check_options,
@@ -100,6 +100,8 @@ class InducedModelMatching(ObjectiveModel):
             **kwargs,
         )
         check_options(every, gradient, variant)
+        if getattr(model, "bits_per_character", False):
+            self.term_metrics["nll"].append(BitsPerCharacter())
         self.model = model
         self.restricted_models = [restricted for restricted, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
@@ -158,11 +160,6 @@ class InducedModelMatching(ObjectiveModel):
                 "anyway (`jit_loop`)."
             )
         super().compile(*args, jit_compile=False, **kwargs)
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles as `config` says; loading a file calls it."""
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
 
     @property
     def total_clip_norm(self) -> float | None:

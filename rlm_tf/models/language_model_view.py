@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.models.stateful_language_model import StatefulLanguageModel
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
 from rlm_tf.objectives.linear_in_batch import JointLoss
@@ -86,7 +87,7 @@ class LanguageModelView:
 
 
 class RecurrentView(LanguageModelView):
-    """Runs a `RecurrentLanguageModel`: its outputs are features before the softmax."""
+    """Runs a `StatefulLanguageModel`: its outputs are features before the softmax."""
 
     has_features = True
 
@@ -129,7 +130,7 @@ class RecurrentView(LanguageModelView):
 
 def view_of(model: keras.Model) -> LanguageModelView:
     """Returns the view that fits a language model."""
-    if all(hasattr(model, name) for name in ("forward", "starting_states", "nll")):
+    if isinstance(model, StatefulLanguageModel):
         return RecurrentView(model)
     return LanguageModelView(model)
 

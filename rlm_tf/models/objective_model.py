@@ -65,6 +65,26 @@ class ObjectiveModel(keras.Model):
         self.total_metric = keras.metrics.Mean(name="loss")
         self.term_metrics = {name: self.make_term_metrics(name) for name in term_names}
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Configures training as `keras.Model.compile`, without losses and metrics.
+
+        Raises:
+            ValueError: If a loss or metrics are given.
+        """
+        super().compile(*args, **kwargs)
+        given = self.get_compile_config() or {}
+        for name in ("loss", "loss_weights", "metrics", "weighted_metrics"):
+            if given.get(name) is not None:
+                raise ValueError(
+                    f"{type(self).__name__}: leave `{name}` out of `compile()`: the "
+                    "model computes its own loss terms and their metrics."
+                )
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles as `config` says; loading a file calls it."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
     # === Objective ===
 
     def objective_terms(

@@ -81,11 +81,15 @@ class PredictionBank(tf.Module):
     def write(self, features: tf.Tensor, keys: tf.Tensor) -> None:
         """Puts new entries in front and drops the oldest beyond `size`.
 
+        Features that are not finite are left out: a diverged step leaves no trace.
+
         Args:
             features: `[N, D]`.
             keys: int64 `[N]`.
         """
         features = tf.cast(tf.stop_gradient(features), self.features.dtype)
+        finite = tf.reduce_all(tf.math.is_finite(features), axis=1)
+        features, keys = features[finite], keys[finite]
         old_features = tf.convert_to_tensor(self.features)
         old_keys = tf.convert_to_tensor(self.keys)
         self.features.assign(tf.concat([features, old_features], axis=0)[: self.size])

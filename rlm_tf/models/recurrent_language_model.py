@@ -47,9 +47,8 @@ class RecurrentLanguageModel(StatefulLanguageModel):
         use_output_bias: Whether the softmax has a bias.
         jit_loop: Whether XLA compiles the recurrent loop; see `Recurrent`.
         seed: Seed of initialisation and dropout.
-        clip_norm: See `ObjectiveModel`.
-        loss_scale: See `ObjectiveModel`.
-        **kwargs: Of `keras.Model`.
+        **kwargs: Of `StatefulLanguageModel` (`clip_norm`, `loss_scale`,
+            `bits_per_character`) and of `keras.Model`.
 
     Raises:
         ValueError: If a size is not positive, a rate is not in [0, 1), or `tied` asks
@@ -74,11 +73,9 @@ class RecurrentLanguageModel(StatefulLanguageModel):
         use_output_bias: bool = True,
         jit_loop: bool | str = "auto",
         seed: int = 0,
-        clip_norm: float | None = None,
-        loss_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(clip_norm=clip_norm, loss_scale=loss_scale, **kwargs)
+        super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.width = width
         self.num_layers = num_layers

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.layers.carried_state import CarriedState
 from rlm_tf.layers.softmax_output import SoftmaxOutput
-from rlm_tf.metrics.perplexity import Perplexity
+from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import Term
 from rlm_tf.objectives.in_batch import Groups
@@ -36,6 +36,7 @@ class StatefulLanguageModel(ObjectiveModel):
     Args:
         clip_norm: See `ObjectiveModel`.
         loss_scale: See `ObjectiveModel`.
+        bits_per_character: Whether training and evaluation log that metric, too.
         **kwargs: Of `keras.Model`.
     """
 
@@ -46,11 +47,15 @@ class StatefulLanguageModel(ObjectiveModel):
         *,
         clip_norm: float | None = None,
         loss_scale: float = 1.0,
+        bits_per_character: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(
             term_names=("nll",), clip_norm=clip_norm, loss_scale=loss_scale, **kwargs
         )
+        self.bits_per_character = bits_per_character
+        if bits_per_character:
+            self.term_metrics["nll"].append(BitsPerCharacter())
 
     def create_memory(self, state_sizes: list[list[int]]) -> None:
         """Creates the carried states.
@@ -193,3 +198,8 @@ class StatefulLanguageModel(ObjectiveModel):
 
     def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
         return [keras.metrics.Mean(name=name), Perplexity()]
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "bits_per_character": self.bits_per_character}

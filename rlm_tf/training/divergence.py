@@ -39,7 +39,9 @@ class DivergenceGuard(keras.callbacks.Callback):
         every_steps: Steps between looks within an epoch. Epochs' ends are always looked
             at, their validation included.
         recover: Whether to fall back instead of stopping.
-        factor: Multiplies the learning rate at a recovery, in (0, 1).
+        factor: Multiplies the learning rate at a recovery, in (0, 1). A callback before
+            this one, such as `LearningRateHalving`, may have lowered it already for the
+            same epoch; then the lower of the two rates counts, not their product.
         max_recoveries: After so many recoveries the next one stops training.
         best: The weights to fall back to, such as `LearningRateHalving(...).best`. None
             (or none yet): those at the last look that found all in order.
@@ -84,6 +86,7 @@ class DivergenceGuard(keras.callbacks.Callback):
         self.recoveries = 0
         self._last_finite = BestWeights()
         self._epoch = 0
+        self._rate = math.inf
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if self.recover:
@@ -91,6 +94,8 @@ class DivergenceGuard(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
+        if self.recover:
+            self._rate = get_learning_rate(self.model)
 
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -141,7 +146,8 @@ class DivergenceGuard(keras.callbacks.Callback):
     def _fall_back(self, source: BestWeights, message: str) -> None:
         self.recoveries += 1
         source.restore(self.model)
-        rate = get_learning_rate(self.model) * self.factor
+        rate = min(get_learning_rate(self.model), self._rate * self.factor)
+        self._rate = rate
         set_learning_rate(self.model, rate)
         for variable in state_variables(self.model).values():
             if not variable.dtype.is_floating:

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeAlias
 
 import tensorflow as tf
 
-# (element, epoch, step) -> element; epoch and step are int64 scalars.
-Transform: TypeAlias = Callable[[Any, tf.Tensor, tf.Tensor], Any]
+from rlm_tf.data.batches import Transform
+
 # (epoch, start_step) -> the elements from that step on; both are int64 scalars.
 DatasetFunction: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]
 

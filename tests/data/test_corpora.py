@@ -11,20 +11,11 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rlm_tf.data import Vocabulary, corpus_names, load_corpus, load_text_corpus
 from rlm_tf.data.published_corpora import PUBLISHED, SPLITS
 from rlm_tf.data.python_docs import SHARES, python_docs
-from rlm_tf.data.tokenisation import RULES
-
-TEXTS = {
-    "train": " a b a <unk>\n \n a c\n",
-    "valid": " a b\n",
-    "test": " c\n a\n",
-}
-COUNTS = (9, 3, 4)
+from tests.data.corpus_files import COUNTS, TEXTS, gz, packed, plain, zipped
 
 
 def expect(monkeypatch: pytest.MonkeyPatch, name: str, **changes) -> None:
@@ -67,19 +58,6 @@ def test_python_docs_is_the_same_every_time() -> None:
 
 
 # === Published: finding and reading files ===
-
-
-def plain(folder: pathlib.Path, name: str, text: str) -> None:
-    (folder / name).write_text(text)
-
-
-def gz(folder: pathlib.Path, name: str, text: str) -> None:
-    (folder / (name + ".gz")).write_bytes(gzip.compress(text.encode()))
-
-
-def zipped(folder: pathlib.Path, name: str, text: str) -> None:
-    with zipfile.ZipFile(folder / (name + ".zip"), "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr(f"some/{name}", text)
 
 
 @pytest.mark.parametrize("write", [plain, gz, zipped])
@@ -249,99 +227,6 @@ def test_download_only_when_asked_and_checked(tmp_path, monkeypatch) -> None:
     source.write_text("abcdefghiX")
     with pytest.raises(FileNotFoundError, match=r"could not be fetched.*corrupted"):
         load_corpus("tiny-shakespeare", tmp_path / "third", download=True)
-
-
-# === A user's text ===
-
-
-def test_one_file_is_cut_at_line_ends(tmp_path) -> None:
-    lines = [f"line number {i} of many , it is\n" for i in range(100)]
-    path = tmp_path / "text.txt"
-    path.write_text("".join(lines)[:-1])  # a last line without its end counts too
-    for corpus in (load_corpus(str(path)), load_text_corpus(path)):
-        eos = corpus.vocabulary.eos_id
-        ends = [int(np.sum(getattr(corpus, split) == eos)) for split in SPLITS]
-        assert sum(ends) == 100
-        np.testing.assert_allclose(ends, [90, 5, 5], atol=1)
-        assert corpus.vocabulary.unk_id is not None
-
-
-def test_three_files_under_every_rule(tmp_path) -> None:
-    for split, text in TEXTS.items():
-        plain(tmp_path, split, text)
-    paths = [tmp_path / split for split in SPLITS]
-    for rule in RULES:
-        corpus = load_text_corpus(*paths, rule=rule, min_count=None)
-        assert corpus.vocabulary.rule == rule and corpus.name == str(paths[0])
-        assert np.sum(corpus.train == corpus.vocabulary.eos_id) == 3
-    limited = load_text_corpus(*paths, rule="whitespace", min_count=1, max_size=4)
-    assert len(limited.vocabulary) == 4
-    with pytest.raises(ValueError, match="both `valid` and `test`"):
-        load_text_corpus(paths[0], paths[1])
-    with pytest.raises(FileNotFoundError):
-        load_text_corpus(tmp_path / "none")
-
-
-def test_byte_order_mark_and_long_single_line(tmp_path) -> None:
-    path = tmp_path / "t"
-    path.write_bytes(b"\xef\xbb\xbf" + b"ab " * 100)
-    corpus = load_text_corpus(path, rule="characters")
-    assert [getattr(corpus, s).size for s in SPLITS] == [270, 15, 15]
-    assert corpus.vocabulary.decode(corpus.train[:3]) == "ab "
-
-
-def packed(data: bytes, kind: str, name: str, path: pathlib.Path) -> None:
-    if kind == ".gz":
-        data = gzip.compress(data, mtime=0)
-    elif kind == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(name, data)
-        data = path.read_bytes()
-    path.write_bytes(data)
-
-
-@given(
-    data=st.one_of(st.binary(max_size=80), st.text(max_size=40).map(str.encode)),
-    rule=st.sampled_from(RULES),
-    kind=st.sampled_from(["", ".gz", ".zip"]),
-    damage=st.none() | st.tuples(st.integers(0, 200), st.integers(0, 255)),
-    raw=st.booleans(),
-)
-@settings(deadline=2000, max_examples=400)
-def test_arbitrary_bytes(tmp_path_factory, data, rule, kind, damage, raw) -> None:
-    """Any file gives a corpus or a ValueError with its name."""
-    path = tmp_path_factory.mktemp("arbitrary") / f"t.txt{kind}"
-    if raw:
-        path.write_bytes(data)
-    else:
-        packed(data, kind, "t.txt", path)
-    if damage is not None and not raw:
-        content = bytearray(path.read_bytes())
-        if content:
-            content[damage[0] % len(content)] = damage[1]
-        path.write_bytes(content)
-    try:
-        corpus = load_text_corpus(path, rule=rule)
-    except ValueError as error:
-        assert str(path) in str(error)
-        return
-    if kind == "" and rule == "bytes":
-        whole = np.concatenate([corpus.train, corpus.valid, corpus.test])
-        assert (
-            bytes(map(ord, map(corpus.vocabulary.surface, whole))) == path.read_bytes()
-        )
-
-
-@given(data=st.binary(max_size=60), kind=st.sampled_from(["", ".gz", ".zip"]))
-@settings(deadline=2000, max_examples=100)
-def test_arbitrary_bytes_as_published_files(tmp_path_factory, data, kind: str) -> None:
-    folder = tmp_path_factory.mktemp("arbitrary")
-    for name in ("ptb", "ptb-char", "text8", "enwik8"):
-        for file in PUBLISHED[name].files:
-            (folder / (file + kind)).write_bytes(data)
-        with pytest.raises(ValueError) as caught:
-            load_corpus(name, folder)
-        assert str(folder) in str(caught.value)
 
 
 # === Real files ===

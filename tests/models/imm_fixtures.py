@@ -7,7 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.data import contiguous_batches
-from rlm_tf.models import InducedModelMatching, RecurrentLanguageModel
+from rlm_tf.models import (
+    InducedModelMatching,
+    RecurrentLanguageModel,
+    SampledContexts,
+)
 from rlm_tf.restricted import KneserNey
 
 VOCABULARY = 7
@@ -77,3 +81,34 @@ def step_gradient(model: keras.Model, element, rate: float = 0.5) -> np.ndarray:
     before = flat_weights(model)
     model.fit(tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False)
     return (before - flat_weights(model)) / rate
+
+
+def element(batch_size: int = 4):
+    """The first batch of the stream."""
+    return next(iter(batches(None, batch_size).dataset()))
+
+
+def sampled(**options) -> SampledContexts:
+    """Two samples a position, windows of four words, unless asked otherwise."""
+    return SampledContexts(stream(), **{"k": 2, "window": 4, **options})
+
+
+def eager(contexts, **options) -> InducedModelMatching:
+    """The wrapper without graphs: most tests take a few steps, and tracing is slow."""
+    return compiled(wrapper(contexts, **options), run_eagerly=True)
+
+
+def fit(model: keras.Model, data: tf.data.Dataset, **options) -> dict:
+    """Trains in order and returns the history."""
+    return model.fit(data, verbose=0, shuffle=False, **options).history
+
+
+def step(model: keras.Model, batch) -> dict:
+    """Takes one training step."""
+    return fit(model, tf.data.Dataset.from_tensors(batch))
+
+
+def round_trip(model: keras.Model, path) -> keras.Model:
+    """Saves a model and loads it in safe mode."""
+    model.save(path)
+    return keras.saving.load_model(path, safe_mode=True)

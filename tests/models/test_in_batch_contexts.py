@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.models import InBatchContexts, InducedModelMatching
+from rlm_tf.models.prediction_bank import PredictionBank
 from tests.models import imm_fixtures as fixtures
 from tests.references import imm_reference as reference
 
@@ -152,6 +153,14 @@ def test_bank_raises_rare_contexts_over_the_threshold():
     with_bank = banked.fit(data, verbose=0, shuffle=False).history
     assert with_bank["imm_coverage"][0] > without["imm_coverage"][0] + 0.1
     assert np.isfinite(with_bank["imm"][0])
+
+
+def test_bank_takes_only_finite_predictions():
+    bank = PredictionBank(3, 2)
+    features = tf.constant([[1.0, 2.0], [np.nan, 0.0], [3.0, 4.0], [0.0, np.inf]])
+    bank.write(features, tf.constant([5, 6, 7, 8], tf.int64))
+    np.testing.assert_array_equal(bank.keys, [5, 7])
+    np.testing.assert_array_equal(bank.features, [[1.0, 2.0], [3.0, 4.0]])
 
 
 def test_bank_needs_a_model_with_features():

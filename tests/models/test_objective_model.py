@@ -228,3 +228,11 @@ def test_wrong_options_are_named():
         TwoTerms(clip_norm=0.0)
     with pytest.raises(ValueError, match="TwoTerms: `loss_scale` must be positive"):
         TwoTerms(loss_scale=-1.0)
+
+
+@pytest.mark.parametrize(
+    "given", [{"loss": "mse"}, {"metrics": ["mae"]}, {"weighted_metrics": ["mae"]}]
+)
+def test_losses_and_metrics_of_compile_are_refused(given):
+    with pytest.raises(ValueError, match=f"leave `{next(iter(given))}` out"):
+        TwoTerms().compile("sgd", **given)

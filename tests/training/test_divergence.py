@@ -81,6 +81,25 @@ def test_without_best_weights_the_last_look_is_used(tmp_path, caplog):
     assert np.all(np.isfinite(result["history"]["val_loss"]))
 
 
+def test_a_bad_validation_lowers_the_rate_once(tmp_path):
+    class BadValidation(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1:
+                logs["val_nll"] = np.nan
+
+    halving = LearningRateHalving(factor=0.5, min_gain=-np.inf)
+    guard = DivergenceGuard(recover=True, factor=0.25, best=halving.best)
+    rates = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            rates.append(get_learning_rate(self.model))
+
+    train(tmp_path, epochs=2, callbacks=[BadValidation(), halving, guard, Watch()])
+    assert halving.decays == guard.recoveries == 1
+    assert rates[1] == pytest.approx(0.25 * rates[0])
+
+
 def test_gives_up(tmp_path):
     guard = DivergenceGuard(every_steps=1, recover=True, max_recoveries=1)
     with pytest.raises(TrainingDivergedError, match="There were 1 recoveries"):

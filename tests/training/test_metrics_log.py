@@ -8,6 +8,8 @@ import keras
 import pytest
 
 from rlm_tf.training import MetricsLog, read_metrics_log
+from tests.training.test_resume import interrupted
+from tests.training.toy import STEPS, ToyModel, toy_batches
 
 
 @pytest.fixture
@@ -71,3 +73,25 @@ def test_errors(tmp_path):
     path.write_text("{\n")
     with pytest.raises(ValueError, match="line 1"):
         read_metrics_log(path)
+
+
+def test_metrics_log_keeps_every_row_once(tmp_path):
+    interrupted(tmp_path, 5, 5, every_steps=3)
+    rows = read_metrics_log(tmp_path / "metrics.jsonl")
+    keys = [(row["epoch"], row.get("step", STEPS)) for row in rows]
+    assert keys == [(e, s) for e in range(4) for s in (2, 4, STEPS)]
+
+
+def test_metrics_log_alone_overwrites(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("old\n")
+    model = ToyModel()
+    model.compile("sgd")
+    model.fit(
+        toy_batches(0),
+        epochs=2,
+        verbose=0,
+        shuffle=False,
+        callbacks=[MetricsLog(path)],
+    )
+    assert [row["epoch"] for row in read_metrics_log(path)] == [0, 1]

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from rlm_tf.data.batches import contiguous_batches
 from rlm_tf.training import ResumableBatches
+from tests.training.toy import STEPS, noise, toy_batches
 
 
 def test_goes_on_where_told_and_starts_over():
@@ -73,3 +74,12 @@ def test_errors():
         pytest.raises(ValueError, match="outside `strategy"),
     ):
         ResumableBatches(tf.data.Dataset.range(3))
+
+
+def test_noise_depends_on_epoch_and_step():
+    batches = ResumableBatches(toy_batches(0), transform=noise)
+    first = [x[0][0].numpy() for x in batches.dataset]
+    batches.seek(1, 2)
+    second = [x[0][0].numpy() for x in batches.dataset]
+    assert len(second) == STEPS - 2
+    assert any(np.any(a != b) for a, b in zip(first[2:], second, strict=True))

@@ -14,9 +14,7 @@ from rlm_tf.training import (
     DivergenceGuard,
     ExactResume,
     LearningRateHalving,
-    MetricsLog,
     ResumableBatches,
-    read_metrics_log,
 )
 from tests.training.toy import (
     STEPS,
@@ -25,7 +23,6 @@ from tests.training.toy import (
     ToyModel,
     assert_same,
     interrupt,
-    noise,
     toy_batches,
     train,
 )
@@ -114,7 +111,7 @@ def test_steps_per_execution(tmp_path):
     assert_same(interrupted(tmp_path / "other", 3, **options), one)
 
 
-def test_compiled_metrics_and_mixed_precision_with_loss_scaling(tmp_path):
+def test_mixed_precision_with_loss_scaling(tmp_path):
     keras.config.set_dtype_policy("mixed_float16")
     try:
 
@@ -248,13 +245,6 @@ def test_errors_name_what_differs(tmp_path):
         model.fit(toy_batches(0, 2), verbose=0, shuffle=False, callbacks=[resume])
 
 
-def test_metrics_log_keeps_every_row_once(tmp_path):
-    interrupted(tmp_path, 5, 5, every_steps=3)
-    rows = read_metrics_log(tmp_path / "metrics.jsonl")
-    keys = [(row["epoch"], row.get("step", STEPS)) for row in rows]
-    assert keys == [(e, s) for e in range(4) for s in (2, 4, STEPS)]
-
-
 def test_callbacks_with_arrays_in_their_state(tmp_path):
     class Sum(keras.callbacks.Callback):
         def __init__(self):
@@ -294,27 +284,3 @@ def test_what_callbacks_do_when_an_epoch_begins_is_done_once(tmp_path, moment):
     other = interrupted(tmp_path / "other", moment, make=make, every_steps=1)
     assert_same(other, one)
     assert float(one["model"].optimizer.learning_rate.value) == 0.5**5
-
-
-def test_metrics_log_alone_overwrites(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text("old\n")
-    model = ToyModel()
-    model.compile("sgd")
-    model.fit(
-        toy_batches(0),
-        epochs=2,
-        verbose=0,
-        shuffle=False,
-        callbacks=[MetricsLog(path)],
-    )
-    assert [row["epoch"] for row in read_metrics_log(path)] == [0, 1]
-
-
-def test_noise_depends_on_epoch_and_step():
-    batches = ResumableBatches(toy_batches(0), transform=noise)
-    first = [x[0][0].numpy() for x in batches.dataset]
-    batches.seek(1, 2)
-    second = [x[0][0].numpy() for x in batches.dataset]
-    assert len(second) == STEPS - 2
-    assert any(np.any(a != b) for a, b in zip(first[2:], second, strict=True))
