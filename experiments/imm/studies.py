@@ -42,9 +42,9 @@ _TRIALS: dict[str, list[dict[str, Any]]] = {
         {"dropout": 0.4, "coefficient": 0.2},
         {"dropout": 0.4, "coefficient": 0.5},
         {"dropout": 0.5, "coefficient": 0.5},
-        {"dropout": 0.4, "coefficient": 0.5, "min_count": 2},
+        {"dropout": 0.4, "coefficient": 0.2, "bank_size": 7000},
         {"dropout": 0.4, "coefficient": 0.5, "bank_size": 7000},
-        {"dropout": 0.4, "coefficient": 1.0, "bank_size": 7000},
+        {"dropout": 0.3, "coefficient": 0.2, "bank_size": 7000},
     ],
     # Kneser-Ney of all the text is better than a language model of an eighth of it.
     "imm-in-batch-all": [

@@ -34,7 +34,8 @@ class InBatchContexts(tf.Module):
     is the noising loss of Eq. (16), which pulls the full model towards the restricted
     one; the mean of few predictions is biased the same way, by a half over n times the
     relative variance of the predictions to second order. Hence `min_count`, below which
-    a position has weight 0, and a bank of recent predictions that raises n.
+    a position has weight 0, and a bank of recent predictions that raises n. The bank's
+    have no gradient; that of the batch's is enlarged to stand for them.
 
     Positions of weight 0 are no contexts; other weights count as 1 in the IMM term.
 

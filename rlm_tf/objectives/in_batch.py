@@ -59,6 +59,12 @@ def grouped_induced_cross_entropy(logits: tf.Tensor, groups: Groups) -> LossOutp
     their number. The gradient to a row's logits is `q_i (q_i . U_g) - q_i U_g` with
     `U_g = P_hat_g / S_g`; nothing flows to the targets or to the bank.
 
+    With a bank, it is multiplied by `n_g / m_g`, m_g rows being of the batch. All n_g
+    predictions are draws from the same induced model, so the m_g of them that can be
+    differentiated stand for all: with that factor the expected gradient is the one of
+    n_g differentiated predictions, without it a context that leans on the bank would
+    hardly be trained.
+
     Args:
         logits: `[N, V]`.
         groups: The groups of these rows.
@@ -133,11 +139,14 @@ class Pool:
         self.num_groups = tf.shape(groups.target_probs)[0]
         one_hot = tf.one_hot(groups.groups, self.num_groups, axis=0, dtype=dtype)
         counts = tf.reduce_sum(one_hot, axis=1)
+        self.enlargement: tf.Tensor | None = None
         sums = (one_hot / self.scales) @ values
         if groups.bank_sums is not None:
             self.bank_sums = tf.stop_gradient(tf.cast(groups.bank_sums, dtype))
             sums += self.bank_sums
-            counts += tf.cast(groups.bank_counts, dtype)
+            enlarged = counts + tf.cast(groups.bank_counts, dtype)
+            self.enlargement = enlarged / counts
+            counts = enlarged
         self.is_safe = tf.reduce_min(sums) > _SAFE_PROBABILITY
         self.log_sums = tf.cond(
             self.is_safe, lambda: tf.math.log(sums), self._exact_log_sums
@@ -150,6 +159,8 @@ class Pool:
     def cotangent(self, loss_gradient: tf.Tensor) -> tf.Tensor:
         """Returns the gradient of `sum_g loss_gradient_g loss_g` to the logits.
 
+        A bank enlarges it as `grouped_induced_cross_entropy` says.
+
         The result `[M, V]` is multiplied by `scales`, as `values` are.
         """
         no_shift = tf.zeros_like(self.scales)
@@ -160,7 +171,10 @@ class Pool:
     ) -> tf.Tensor:
         """Returns `cotangent + shift_i values_i`; `shift` `[M]` costs no pass."""
         # A gathered loss hands back slices.
-        scaled = self.target_probs * tf.convert_to_tensor(loss_gradient)[:, tf.newaxis]
+        loss_gradient = tf.convert_to_tensor(loss_gradient)
+        if self.enlargement is not None:
+            loss_gradient *= self.enlargement
+        scaled = self.target_probs * loss_gradient[:, tf.newaxis]
         return tf.cond(
             self.is_safe,
             lambda: self._fast_cotangent(scaled, shift),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -36,8 +38,14 @@ def test_value_and_gradient_match_the_definition(rng, bank):
     groups = _groups(rng, bank=bank)
     upstream = np.array([0.3, -1.0, 2.0])
 
+    # The predictions of the batch stand for those of the bank.
+    enlargement = 1.0
+    if bank:
+        sizes = np.bincount(GROUPS)
+        enlargement = (sizes + groups.bank_counts) / sizes
+
     def naive(point):
-        return reference.grouped_imm_loss(point, *groups) @ upstream
+        return reference.grouped_imm_loss(point, *groups) @ (upstream * enlargement)
 
     variable = tf.Variable(logits)
     with tf.GradientTape() as tape:
@@ -63,6 +71,53 @@ def test_equals_the_sampled_loss_of_the_group(rng):
             groups.target_probs[group], tf.math.log_softmax(members)
         ).loss
         np.testing.assert_allclose(found[group], expected, rtol=1e-12)
+
+
+def test_a_bank_of_copies_changes_nothing(rng):
+    logits = tf.Variable(rng.normal(size=(8, 9)))
+    alone = _groups(rng)
+    probs = tf.nn.softmax(tf.gather(logits, ROWS))
+    copies = alone._replace(
+        bank_sums=3 * tf.math.unsorted_segment_sum(probs, GROUPS, 3),
+        bank_counts=3 * np.bincount(GROUPS),
+    )
+    found = []
+    for groups in (alone, copies):
+        with tf.GradientTape() as tape:
+            loss = grouped_induced_cross_entropy(logits, groups).loss
+        found.append((loss, tf.convert_to_tensor(tape.gradient(loss, logits))))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-12)
+
+
+def test_expected_gradient_with_a_bank_is_that_of_differentiating_all(rng):
+    """Exact expectation over three draws from two extended contexts."""
+    contexts = tf.Variable(rng.normal(size=(2, 9)))
+    share = np.array([0.3, 0.7])
+    target = reference.softmax(rng.normal(size=(1, 9)))
+    whole, banked = 0.0, 0.0
+    for draws in itertools.product((0, 1), repeat=3):
+        chance = np.prod(share[list(draws)])
+        with tf.GradientTape(persistent=True) as tape:
+            logits = tf.gather(contexts, draws)
+            all_live = Groups(np.arange(3), np.zeros(3, np.int32), target)
+            one_live = Groups(
+                np.zeros(1, np.int32),
+                np.zeros(1, np.int32),
+                target,
+                bank_sums=tf.reduce_sum(tf.nn.softmax(logits[1:]), 0, keepdims=True),
+                bank_counts=np.array([2]),
+            )
+            losses = [
+                grouped_induced_cross_entropy(logits, groups).loss
+                for groups in (all_live, one_live)
+            ]
+        np.testing.assert_allclose(losses[0], losses[1], rtol=1e-12)
+        first, second = (
+            tf.convert_to_tensor(tape.gradient(loss, contexts)) for loss in losses
+        )
+        whole, banked = whole + chance * first, banked + chance * second
+    np.testing.assert_allclose(banked, whole, rtol=1e-10)
 
 
 def test_a_group_of_one_is_the_noising_loss(rng):
