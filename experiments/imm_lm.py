@@ -4,6 +4,8 @@
     python -m experiments.imm_lm --preset=paper --data_dir=DATA --output_dir=runs/paper
     python -m experiments.imm_lm --study=main --data_dir=DATA --output_dir=runs/imm_lm
 
+Interpolation with the n-gram, (1 - mu) Q + mu P_hat, needs no arm: every row has it.
+
 Every run (an arm and a seed) writes its own folder and one row of results; a run whose
 row exists is skipped, and one that was killed goes on where it stood (--resume).
 """

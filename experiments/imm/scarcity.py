@@ -33,25 +33,40 @@ def mean_losses(rows: Sequence[Row], text: str) -> dict[str, dict[int, float]]:
     }
 
 
+def epochs_of(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
+    """Returns (arm, training tokens) -> the epochs of its runs, which may differ."""
+    epochs: dict[tuple[str, int], set[int]] = {}
+    for row in rows:
+        key = (arm_of(row), row["corpus"]["train_tokens"])
+        epochs.setdefault(key, set()).add(row["config"]["epochs"])
+    return {key: ", ".join(map(str, sorted(each))) for key, each in epochs.items()}
+
+
 def scarcity_table(rows: Sequence[Row], text: str = "test") -> str:
-    """Returns a Markdown table with the fitted law and equivalent amounts of text."""
+    """Returns a Markdown table with the fitted law and equivalent amounts of text.
+
+    An asterisk marks amounts outside those of arm none, where the law extrapolates.
+    """
     losses = mean_losses(rows, text)
     plain = losses["none"]
     law = fit_scaling_law(np.array(list(plain)), np.array(list(plain.values())))
+    epochs = epochs_of(rows)
     lines = [
         f"`L(D) = E + B / D^b` of arm none ({text}): E = {law.irreducible:.3f}, "
         f"B = {law.amplitude:.3g}, b = {law.exponent:.3f}, root mean square error "
         f"{law.residual:.4f} nats over {len(plain)} amounts.",
         "",
-        "| training tokens | arm | perplexity | none needs | worth |",
-        "| ---: | --- | ---: | ---: | ---: |",
+        "| training tokens | arm | epochs | perplexity | none needs | worth |",
+        "| ---: | --- | ---: | ---: | ---: | ---: |",
     ]
     for arm, points in losses.items():
         for tokens, loss in points.items():
             needed = law.equivalent_tokens(loss)
+            inside = 0.99 * min(plain) <= needed <= 1.01 * max(plain)
+            mark = "" if inside else "*"
             lines.append(
-                f"| {tokens:,} | {arm} | {np.exp(loss):.2f} | {needed:,.0f} | "
-                f"{needed / tokens:.2f}x |"
+                f"| {tokens:,} | {arm} | {epochs[arm, tokens]} | {np.exp(loss):.2f} | "
+                f"{needed:,.0f}{mark} | {needed / tokens:.2f}x{mark} |"
             )
     return "\n".join(lines)
 

@@ -45,7 +45,12 @@ def test_effective_counts_match_counting_by_hand(rng, length, bank_size):
 def _row(name, arm, tokens, perplexity, text="same"):
     return {
         "name": name,
-        "config": {"arm": arm, "restricted_text": text, "fraction": 0.5},
+        "config": {
+            "arm": arm,
+            "restricted_text": text,
+            "fraction": 0.5,
+            "epochs": 10,
+        },
         "corpus": {"name": "ptb", "train_tokens": tokens},
         "perplexity": {"valid": perplexity * 1.03, "test": perplexity},
         "interpolation": {
@@ -78,6 +83,10 @@ def test_equivalent_text_is_read_off_the_fitted_law(tmp_path):
     table = scarcity.scarcity_table(_rows())
     assert "| 100,000 | imm-in-batch |" in table and "| 2.00x |" in table
     assert "| 50,000 | imm-in-batch-all |" in table and "| 4.00x |" in table
+    assert "| 50,000 | none | 10 |" in table and "*" not in table.split("worth |")[1]
+    better = _row("imm-in-batch-seed1", "imm-in-batch", 200_000, 60.0)
+    extrapolated = scarcity.scarcity_table([*_rows(), better]).splitlines()[-2:]
+    assert any(line.endswith("x* |") for line in extrapolated)
     scarcity.scarcity_figure(_rows(), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 5_000
 

@@ -30,10 +30,12 @@ def test_bigram_perplexities(corpus):
     the others it is 199.32; where the paper's 199.28 comes from is not known.
     """
     size = len(corpus.vocabulary)
-    start = time.perf_counter()
-    model = KneserNey(order=2, smoothing="modified").fit(corpus.train, size)
-    # A second on an idle machine, with room for a busy one.
-    assert time.perf_counter() - start < 5
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        model = KneserNey(order=2, smoothing="modified").fit(corpus.train, size)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 1
     train, valid, test = (
         _perplexity(model, part) for part in (corpus.train, corpus.valid, corpus.test)
     )
