@@ -43,8 +43,13 @@ _TRIALS: dict[str, list[dict[str, Any]]] = {
         {"dropout": 0.4, "coefficient": 0.5},
         {"dropout": 0.5, "coefficient": 0.5},
         {"dropout": 0.4, "coefficient": 0.2, "bank_size": 7000},
-        {"dropout": 0.4, "coefficient": 0.5, "bank_size": 7000},
         {"dropout": 0.3, "coefficient": 0.2, "bank_size": 7000},
+        {
+            "dropout": 0.4,
+            "coefficient": 0.2,
+            "bank_size": 7000,
+            "pass_mode": "evaluation",
+        },
     ],
     # Kneser-Ney of all the text is better than a language model of an eighth of it.
     "imm-in-batch-all": [
@@ -54,11 +59,12 @@ _TRIALS: dict[str, list[dict[str, Any]]] = {
             {"dropout": 0.3, "coefficient": 1.0},
             {"dropout": 0.3, "coefficient": 1.0, "bank_size": 7000},
             {"dropout": 0.3, "coefficient": 3.0, "bank_size": 7000},
-            {"dropout": 0.3, "coefficient": 3.0, "bank_size": 20000},
+            {"dropout": 0.3, "coefficient": 1.0, "bank_size": 20000},
             {
                 "dropout": 0.3,
-                "coefficient": 3.0,
-                "bank_size": 7000,
+                "coefficient": 1.0,
+                "bank_size": 20000,
+                "bank_target": 5,
                 "min_count": 2,
             },
         )
