@@ -36,7 +36,7 @@ _TRIALS: dict[str, list[dict[str, Any]]] = {
         {"dropout": 0.5, "gamma0": 0.2},
         {"dropout": 0.3, "gamma0": 0.6},
         {"dropout": 0.4, "gamma0": 0.6},
-        {"dropout": 0.5, "gamma0": 0.6},
+        {"dropout": 0.3, "gamma0": 0.1},
     ],
     "imm-in-batch": [
         {"dropout": 0.4, "coefficient": 0.2},
