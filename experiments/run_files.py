@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import time
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 import tqdm
+
+from rlm_tf.training import MetricsLog, read_metrics_log
 
 
 def write_json(path: pathlib.Path, content: Any) -> None:
@@ -46,22 +49,30 @@ def commit() -> str | None:
 
 
 class TensorBoardScalars(keras.callbacks.Callback):
-    """Writes the logs of every epoch for TensorBoard.
+    """Shows the rows of a `MetricsLog`, which comes before it, in TensorBoard.
 
-    Unlike Keras' own callback it does not make every step wait for its logs.
+    Unlike Keras' own callback it does not make every step wait for its logs. A resumed
+    run writes its events anew, so that no point is doubled.
     """
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, log: MetricsLog):
         super().__init__()
         self.folder = folder
+        self.log = log
         self._writer: Any = None
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        rows = read_metrics_log(self.log.path)
         if self._writer is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
             self._writer = tf.summary.create_file_writer(str(self.folder))
+        else:
+            rows = rows[-1:]
         with self._writer.as_default():
-            for name, value in (logs or {}).items():
-                tf.summary.scalar(name, float(value), step=epoch)
+            for row in rows:
+                for name, value in row.items():
+                    if name != "epoch" and value is not None:
+                        tf.summary.scalar(name, float(value), step=row["epoch"])
         self._writer.flush()
 
 

@@ -29,7 +29,7 @@ TUNED: dict[str, dict[str, Any]] = {
 }
 
 _TRIALS: dict[str, list[dict[str, Any]]] = {
-    "none": [{"dropout": rate} for rate in (0.1, 0.2, 0.3, 0.4, 0.5, 0.45)],
+    "none": [{"dropout": rate} for rate in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)],
     "noising-bigram-kn": [
         {"dropout": 0.3, "gamma0": 0.2},
         {"dropout": 0.4, "gamma0": 0.2},

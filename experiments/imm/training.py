@@ -79,9 +79,10 @@ def train(
         model = build_model(config, vocabulary_size, corpus, text, restricted)
         model.compile(keras.optimizers.SGD(config.learning_rate))
     halving = LearningRateHalving(factor=config.decay, max_decays=config.max_decays)
+    log = MetricsLog(folder / "metrics.jsonl", seconds=True)
     kept: list[keras.callbacks.Callback] = [
-        MetricsLog(folder / "metrics.jsonl", seconds=True),
-        run_files.TensorBoardScalars(folder / "tensorboard"),
+        log,
+        run_files.TensorBoardScalars(folder / "tensorboard", log),
         halving,
         DivergenceGuard(recover=True, best=halving.best),
     ]

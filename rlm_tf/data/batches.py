@@ -115,7 +115,8 @@ class ContiguousBatches:
             repeat: Whether to pass over the tokens again and again.
             epoch: Number of the epoch that step 0 belongs to.
             transform: `(element, epoch, step) -> element` with int64 scalars, `Noising`
-                for example.
+                for example. Without `repeat` every pass is that of `epoch`: for draws
+                that differ between the epochs of `fit()`, use `ResumableBatches`.
 
         Raises:
             ValueError: If `start_step` is outside `[0, steps]` (`[0, inf)` with

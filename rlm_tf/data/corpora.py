@@ -7,6 +7,7 @@ import itertools
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -68,7 +69,7 @@ def load_corpus(
 
     Raises:
         FileNotFoundError: If the files are missing; says where it looked and how to get
-            them.
+            them. Also if `name` looks like a path and no file is there.
         ValueError: If the name is unknown, or a file is empty, damaged, badly encoded
             or not the published one; names the file, and the line where there is one.
     """
@@ -81,6 +82,12 @@ def load_corpus(
         return _load_published(name, folder, download)
     if os.path.isfile(name):
         return load_text_corpus(name)
+    if os.path.dirname(name) or os.path.splitext(name)[1]:
+        kind = "a folder" if os.path.isdir(name) else "not there"
+        raise FileNotFoundError(
+            f"the text file {name!r} is {kind}; expected the path of a text file, or "
+            f"one of {', '.join(corpus_names())}."
+        )
     raise ValueError(
         f"unknown corpus {name!r}: expected one of {', '.join(corpus_names())}, or the "
         "path of an existing text file."
@@ -129,16 +136,13 @@ def load_text_corpus(
         if not all(parts):
             parts = text_files.cut(whole, (0.9, 0.95), at_lines=False)
         texts = dict(zip(SPLITS, parts, strict=True))
-    if rule == "bytes":
-        vocabulary = Vocabulary.build(texts["train"], rule)
-    else:
-        vocabulary = Vocabulary.build(
-            texts["train"],
-            rule,
-            min_count=min_count or (1 if rule == "characters" else 2),
-            max_size=max_size,
-            unknown=True,
-        )
+    options: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
+    if rule != "bytes":
+        options["unknown"] = True
+        if min_count is None:
+            options["min_count"] = 1 if rule == "characters" else 2
+    given = {name: value for name, value in options.items() if value is not None}
+    vocabulary = Vocabulary.build(texts["train"], rule, **given)
     return _encode(str(train), texts, vocabulary, paths)
 
 

@@ -101,6 +101,8 @@ class CarriedState(tf.Module):
         with tf.init_scope():
             if tf.executing_eagerly() and tf.shape(self.values[0])[0] != batch_size:
                 self._set_rows(batch_size)
+                # The streams are gone: only new ones may follow.
+                self.streams.assign(0)
 
     def _set_rows(self, rows: int | tf.Tensor) -> None:
         for value in self.values:

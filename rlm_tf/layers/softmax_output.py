@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.checks import check_shapes
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.linear_in_batch import JointLoss, linear_joint_cross_entropy
@@ -75,6 +76,9 @@ class SoftmaxOutput(keras.layers.Layer):
             targets: Int `[...]` or None.
             tied_kernel: `[V, D]`, needed exactly when `own_kernel` is False.
 
+        Raises:
+            ValueError: If the axes of `targets` are not the leading ones of `features`.
+
         Returns:
             Logits `[..., V]` in the compute dtype, or the negative log-likelihood
             `[...]` of the targets in nats, float32 or wider.
@@ -84,6 +88,11 @@ class SoftmaxOutput(keras.layers.Layer):
         shape = tf.shape(features)[:-1]
         rows = tf.reshape(features, [-1, features.shape[-1]])
         if targets is not None:
+            check_shapes(
+                type(self).__name__,
+                features=(features[..., 0], "..."),
+                targets=(targets, "..."),
+            )
             loss = linear_cross_entropy(
                 rows, kernel, bias, tf.reshape(targets, [-1])
             ).loss
@@ -115,6 +124,11 @@ class SoftmaxOutput(keras.layers.Layer):
         Returns:
             `cross_entropy` `[...]` and `induced` `[G]`, nats, float32 or wider.
         """
+        check_shapes(
+            type(self).__name__,
+            features=(features[..., 0], "..."),
+            targets=(targets, "..."),
+        )
         kernel = self.kernel if self.own_kernel else tied_kernel
         kernel = tf.cast(kernel, features.dtype)
         bias = tf.convert_to_tensor(self.bias) if self.use_bias else None

@@ -9,6 +9,16 @@ import keras
 import tensorflow as tf
 
 
+def flat(values: tf.Tensor, weights: Any) -> tuple[tf.Tensor, Any]:
+    """Returns values and weights as vectors.
+
+    `keras.metrics.Mean` averages all axes but the first before it counts: windows of
+    different lengths would weigh the same.
+    """
+    values = tf.reshape(values, [-1])
+    return values, None if weights is None else tf.reshape(weights, [-1])
+
+
 @keras.saving.register_keras_serializable("rlm_tf")
 class Perplexity(keras.metrics.Mean):
     """`exp(sum of nats / number of tokens)` over everything seen since the last reset.
@@ -30,7 +40,7 @@ class Perplexity(keras.metrics.Mean):
             nats: Per token, any shape.
             sample_weight: Of that shape: how often each token counts (0 for padding).
         """
-        super().update_state(nats, sample_weight=sample_weight)
+        super().update_state(*flat(nats, sample_weight))
 
     def result(self) -> tf.Tensor:
         return tf.exp(super().result())
@@ -60,7 +70,7 @@ class BitsPerCharacter(keras.metrics.Mean):
             nats: Per character, any shape.
             sample_weight: Of that shape: how often each one counts (0 for padding).
         """
-        super().update_state(nats, sample_weight=sample_weight)
+        super().update_state(*flat(nats, sample_weight))
 
     def result(self) -> tf.Tensor:
         return super().result() / math.log(2.0)

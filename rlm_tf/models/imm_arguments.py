@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
+import math
+import numbers
+from typing import Any
+
 import keras
 
 from rlm_tf.restricted.restricted_model import RestrictedModel
+
+
+def check_pairs(pairs: list[Any]) -> None:
+    """Raises ValueError unless all are pairs (restricted model, coefficient)."""
+    for pair in pairs:
+        is_pair = isinstance(pair, list | tuple) and len(pair) == 2
+        if not (is_pair and isinstance(pair[0], RestrictedModel)):
+            raise ValueError(
+                "InducedModelMatching: `restricted_model` must be a RestrictedModel or "
+                f"a list of pairs (RestrictedModel, coefficient), found {pair!r}."
+            )
+        restricted, coefficient = pair
+        if getattr(restricted, "context_length", 1) < 1:
+            raise ValueError(
+                "InducedModelMatching: a restricted model needs a short context of at "
+                f"least one word; {type(restricted).__name__} has none (order 1)."
+            )
+        if isinstance(coefficient, numbers.Real):
+            if not 0 <= float(coefficient) < math.inf:
+                raise ValueError(
+                    "InducedModelMatching: `coefficient` must be finite and not "
+                    f"negative, found {coefficient}."
+                )
+        elif not isinstance(
+            coefficient, keras.optimizers.schedules.LearningRateSchedule
+        ):
+            raise ValueError(
+                "InducedModelMatching: `coefficient` must be a number or a schedule, "
+                f"found {type(coefficient).__name__}."
+            )
 
 
 def induced_names(count: int) -> list[str]:

@@ -144,7 +144,13 @@ class InBatchContexts(tf.Module):
                 induced = grouped_induced_cross_entropy(logits, own).loss
             if bank is not None:
                 flat = tf.reshape(source, [-1, source.shape[-1]])
-                bank.write(tf.gather(flat, keys.rows), keys.values)
+                # Of a window, the last words are the newest.
+                step = keys.rows % tf.shape(tokens)[1]
+                order = tf.argsort(-step, stable=True)
+                bank.write(
+                    tf.gather(flat, tf.gather(keys.rows, order)),
+                    tf.gather(keys.values, order),
+                )
             induced_terms.append(
                 owner.induced_term(
                     index,

@@ -11,12 +11,13 @@ from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.models.authors_variant import AuthorsVariant
 from rlm_tf.models.imm_arguments import (
     check_options,
+    check_pairs,
     induced_names,
     shared_vocabulary_size,
 )
 from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.language_model_view import view_of
-from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.objective_model import ObjectiveModel, check_targets
 from rlm_tf.models.sampled_contexts import SampledContexts
 from rlm_tf.models.term import (
     Coefficient,
@@ -87,8 +88,9 @@ class InducedModelMatching(ObjectiveModel):
         **kwargs: Any,
     ):
         pairs = restricted_model
-        if not isinstance(pairs, list | tuple):
+        if not isinstance(pairs, list):
             pairs = [(pairs, coefficient)]
+        check_pairs(pairs)
         names = induced_names(len(pairs))
         soft = [f"{name}_soft" for name in names] if variant == "authors" else []
         # `compile` scales the loss by the policy of the outer model.
@@ -115,9 +117,8 @@ class InducedModelMatching(ObjectiveModel):
         self.variant = variant
         self.induced_names = names
         self.view = view_of(model)
-        self.active = self.add_weight(
-            name="active", shape=(), initializer="ones", trainable=False
-        )
+        # Not a weight: a loaded file must not keep IMM off, nor reloaded best weights.
+        self.active = tf.Variable(1.0, trainable=False, name="active")
         self.coverage_metric = keras.metrics.Mean(name="imm_coverage")
         self.count_metric = keras.metrics.Mean(name="imm_count")
         self.authors: AuthorsVariant | None = None
@@ -145,6 +146,8 @@ class InducedModelMatching(ObjectiveModel):
         if self.variant == "authors":
             self.authors = AuthorsVariant(self)
         self._contexts = contexts
+        # A step that was traced before would go on with the old contexts.
+        self.train_function = None
 
     def compile(self, *args: Any, jit_compile: bool | str = "auto", **kwargs: Any):
         """Configures training as `keras.Model.compile`; `"auto"` means no XLA.
@@ -178,6 +181,7 @@ class InducedModelMatching(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
+        check_targets(type(self).__name__, y)
         if not training:
             outputs = self.view.outputs(x, training=False)
             return [Term("nll", self.view.nll(outputs, y), sample_weight)]

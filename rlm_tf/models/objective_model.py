@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.metrics.perplexity import flat
 from rlm_tf.models import gradients as gradient_lists
 from rlm_tf.models.term import Gradient, Term
 from rlm_tf.numerics import at_least_single
@@ -201,7 +202,7 @@ class ObjectiveModel(keras.Model):
         for reduction in reductions:
             total += reduction.weighted_value()
             for metric in self.term_metrics[reduction.term.name]:
-                metric.update_state(reduction.loss, sample_weight=reduction.weights)
+                metric.update_state(*flat(reduction.loss, reduction.weights))
         self.total_metric.update_state(
             _all_reduce(total), sample_weight=tf.reduce_sum(reductions[0].weights)
         )
@@ -213,6 +214,16 @@ class ObjectiveModel(keras.Model):
         config = super().get_config()
         config.update(clip_norm=self.clip_norm, loss_scale=self.loss_scale)
         return config
+
+
+def check_targets(name: str, targets: Any) -> None:
+    """Raises ValueError if `fit()` or `evaluate()` was given no targets."""
+    if targets is None:
+        raise ValueError(
+            f"{name}: no targets. Language models are trained and evaluated on "
+            "`(inputs, next_tokens)` or `(inputs, next_tokens, weights)`, as "
+            "`contiguous_batches(...).dataset()` gives them."
+        )
 
 
 class _Reduction:

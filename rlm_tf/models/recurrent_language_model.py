@@ -10,6 +10,7 @@ import tensorflow as tf
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent import Recurrent
 from rlm_tf.layers.recurrent_cell import RecurrentCell
+from rlm_tf.layers.replica_dropout import ReplicaDropout
 from rlm_tf.layers.seeded_initializers import SeededInitializers
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
@@ -200,7 +201,7 @@ class RecurrentLanguageModel(StatefulLanguageModel):
         ]
         seeds = initializers.seeds(len(rates))
         self.dropout_layers = [
-            keras.layers.Dropout(rate, seed=seed, dtype=policy, name=f"dropout_{index}")
+            ReplicaDropout(rate, seed=seed, dtype=policy, name=f"dropout_{index}")
             for index, (rate, seed) in enumerate(zip(rates, seeds, strict=True))
         ]
         self.built = True

@@ -80,8 +80,14 @@ class SampledContexts:
         """Builds the index of every restricted model's short contexts.
 
         Raises:
-            ValueError: If the stream does not fit the restricted models.
+            ValueError: If the stream or the window does not fit the restricted models.
         """
+        longest = max(r.context_length for r in owner.restricted_models)
+        if self.window < longest:
+            raise ValueError(
+                "SampledContexts: `window` must hold the whole short context of "
+                f"{longest} words, found {self.window}."
+            )
         self.indices = [
             ContextIndex(
                 self.tokens,
@@ -119,7 +125,7 @@ class SampledContexts:
                 owner, index, tokens_of(x), sample_weight, states, samples, step
             )
             owner.record_counts(
-                counts=tf.cast(weights, tf.int32) * samples,
+                counts=tf.cast(weights > 0, tf.int32) * samples,
                 least=tf.maximum(samples, 1),
             )
             term = owner.induced_term(
@@ -156,7 +162,7 @@ class SampledContexts:
         )
         weights = tf.cast(whole_context(tokens, length), tf.float32)
         if sample_weight is not None:
-            weights *= sample_weight
+            weights *= tf.cast(sample_weight, tf.float32)
         acts = tf.cast(tf.logical_and(available > 0, samples > 0), tf.float32)
         weights = tf.reshape(weights, [-1]) * acts
         wanted = contexts[:, 0] if length == 1 else contexts

@@ -55,10 +55,11 @@ def induced_log_probs(
     weights = tf.cast(log_weights, samples.dtype)
     first = samples[..., 0]
     if weights.shape.rank == 1:
-        first = tf.reshape(first, [tf.shape(samples)[0], -1])[:, 0]
+        # An element of each sample would do, but a batch may be empty.
+        numbers = tf.zeros(samples.shape[:1].as_list()[0] or tf.shape(samples)[0])
         check_shapes(
             "induced_log_probs",
-            sample_log_probs=(first, "K"),
+            sample_log_probs=(numbers, "K"),
             log_weights=(weights, "K"),
         )
         ones = [1] * (samples.shape.rank - 1)

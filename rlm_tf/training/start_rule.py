@@ -69,7 +69,7 @@ class StartRule(keras.callbacks.Callback):
             check_settable(self.model, type(self).__name__)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        # `active` may be a weight: reloading earlier weights must not switch IMM off.
+        # In models where `active` is a weight, reloading must not switch terms off.
         self.model.active.assign(float(self.started))
 
     def on_train_batch_begin(

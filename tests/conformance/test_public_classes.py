@@ -90,6 +90,11 @@ ROWS = [
         lambda layer: layer(SEQUENCE),
     ),
     Row(
+        "ReplicaDropout",
+        lambda: layers.ReplicaDropout(0.4, seed=2),
+        lambda layer: layer(SEQUENCE),
+    ),
+    Row(
         "TokenEmbedding",
         lambda: layers.TokenEmbedding(VOCABULARY, 3, initializer="he_normal"),
         lambda layer: layer(TOKENS),

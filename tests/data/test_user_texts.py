@@ -91,3 +91,21 @@ def test_arbitrary_bytes_as_published_files(tmp_path_factory, data, kind: str) -
         with pytest.raises(ValueError) as caught:
             load_corpus(name, folder)
         assert str(folder) in str(caught.value)
+
+
+def test_options_reach_the_vocabulary(tmp_path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text("a b a c\n" * 40)
+    with pytest.raises(ValueError, match="min_count"):
+        load_text_corpus(path, rule="bytes", min_count=3)
+    with pytest.raises(ValueError, match="min_count"):
+        load_text_corpus(path, min_count=0)
+
+
+@pytest.mark.parametrize("name", ["text.txt", "folder/text"])
+def test_a_path_that_is_not_there(tmp_path, name: str) -> None:
+    with pytest.raises(FileNotFoundError, match="is not there; expected the path of"):
+        load_corpus(str(tmp_path / name))
+    (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        load_corpus(str(tmp_path / name))

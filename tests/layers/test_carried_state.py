@@ -87,3 +87,11 @@ def test_no_gradient_flows_into_the_past():
         (rows,) = state.read(tf.zeros([1], tf.int32))
         loss = tf.reduce_sum(rows)
     assert tape.gradient(loss, x) is None
+
+
+def test_tracing_for_another_batch_size_ends_the_streams():
+    state = stored(3)
+    read = tf.function(lambda start: state.read(start))
+    read.get_concrete_function(tf.TensorSpec([1], tf.int32))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="batch size changes"):
+        state.read(tf.zeros([3], tf.int32))

@@ -163,6 +163,14 @@ def test_bank_takes_only_finite_predictions():
     np.testing.assert_array_equal(bank.features, [[1.0, 2.0], [3.0, 4.0]])
 
 
+def test_bank_keeps_the_last_words_of_a_window():
+    words = np.array([[0, 1, 2], [3, 4, 5]], np.int32)
+    element = ((words, np.ones(2, np.int32)), words, np.ones((2, 3), np.float32))
+    model = fixtures.wrapper(InBatchContexts(min_count=1, bank_size=4))
+    model.fit(tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False)
+    np.testing.assert_array_equal(model.contexts.banks[0].keys, [2, 5, 1, 4])
+
+
 def test_bank_needs_a_model_with_features():
     model = keras.Sequential(
         [

@@ -14,6 +14,7 @@ from rlm_tf.models import (
     InducedModelMatching,
 )
 from rlm_tf.restricted import KneserNey
+from rlm_tf.training import BestWeights
 from tests.models import imm_fixtures as fixtures
 
 # === Other language models ===
@@ -221,6 +222,26 @@ def test_before_the_start_rule_acts_training_is_plain(contexts, options):
     )
 
 
+def test_a_file_does_not_keep_the_switch(tmp_path):
+    model = fixtures.eager(InBatchContexts(min_count=2))
+    model.active.assign(0.0)
+    best = BestWeights()
+    best.capture(model, 1.0, 0)
+    model.active.assign(1.0)
+    best.restore(model)
+    assert float(model.active) == 1.0
+    model.active.assign(0.0)
+    assert float(fixtures.round_trip(model, tmp_path / "m.keras").active) == 1.0
+
+
+def test_contexts_may_be_exchanged_between_trainings():
+    data = fixtures.batches().dataset().take(1)
+    model = fixtures.wrapper(InBatchContexts(min_count=1))
+    assert fixtures.fit(model, data)["imm_coverage"] == [1.0]
+    model.contexts = InBatchContexts(min_count=10**6)
+    assert fixtures.fit(model, data)["imm_coverage"] == [0.0]
+
+
 # === Mistakes ===
 
 
@@ -234,6 +255,16 @@ def test_mistakes_get_clear_errors():
         wrap(language_model, KneserNey(2))
     with pytest.raises(ValueError, match="found an empty list"):
         wrap(language_model, [])
+    unigram = fixtures.restricted_model(1)
+    with pytest.raises(ValueError, match=r"short context of at least one word.*order"):
+        wrap(language_model, unigram)
+    with pytest.raises(ValueError, match="or a list of pairs"):
+        wrap(language_model, (restricted, 0.1))
+    for wrong in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="`coefficient` must be finite and not"):
+            wrap(language_model, restricted, coefficient=wrong)
+    with pytest.raises(ValueError, match="a number or a schedule, found str"):
+        wrap(language_model, restricted, coefficient="much")
     with pytest.raises(ValueError, match=r"`contexts` must be .* found str"):
         wrap(language_model, restricted, "in-batch")
     with pytest.raises(ValueError, match="`every` must be at least 1, found 0"):

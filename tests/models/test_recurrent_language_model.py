@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -210,6 +212,34 @@ def test_two_replicas_equal_one_device(rng, two_replicas):
         np.testing.assert_allclose(rows, one, atol=1e-6)
 
 
+def test_corpus_values_do_not_depend_on_the_length_of_windows(rng):
+    model = make()
+    model.compile()
+    x = rng.integers(V, size=(2, 13)).astype("int32")
+    values = []
+    for lengths in ([13], [1, 2, 10]):
+        ends = np.cumsum([0, *lengths])
+        windows = [
+            (
+                (x[:, a:b], np.full(2, int(a == 0), "int32")),
+                np.roll(x, -1, axis=1)[:, a:b],
+                np.ones((2, b - a), "float32"),
+            )
+            for a, b in itertools.pairwise(ends)
+        ]
+        spec = (
+            (tf.TensorSpec([2, None], "int32"), tf.TensorSpec([2], "int32")),
+            tf.TensorSpec([2, None], "int32"),
+            tf.TensorSpec([2, None]),
+        )
+        data = tf.data.Dataset.from_generator(
+            lambda windows=windows: iter(windows), output_signature=spec
+        )
+        values.append(model.evaluate(data, verbose=0, return_dict=True))
+    for name in ("loss", "nll", "perplexity"):
+        np.testing.assert_allclose(values[0][name], values[1][name], rtol=1e-5)
+
+
 # === Saving ===
 
 
@@ -274,3 +304,18 @@ def test_compiled_model_goes_on_training_after_loading(rng, tmp_path):
 def test_wrong_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         make(**arguments)
+
+
+def test_wrong_inputs_are_named(rng):
+    model = make()
+    model.compile(run_eagerly=True)
+    x = tokens(rng)[0]
+    with pytest.raises(ValueError, match=r"`tokens` must have axes \[B T\]"):
+        model(x[0])
+    with pytest.raises(ValueError, match="axis B of `start` is 3, expected 4"):
+        model((x, np.ones(3, "int32")))
+    for method in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="no targets"):
+            method(x, verbose=0)
+    with pytest.raises(ValueError, match="leading axes of `targets`"):
+        model.fit(x, x[:, :-1], verbose=0)

@@ -207,6 +207,44 @@ def test_soft_target_loss_is_the_mixture_of_label_and_back_off():
     np.testing.assert_allclose(logs.history["imm_soft"], [expected], rtol=1e-5)
 
 
+def test_positions_and_steps_have_draws_of_their_own():
+    """Chi-square of what the sampler draws for one word, over positions and steps."""
+    contexts = _contexts(k=3)
+    fixtures.wrapper(contexts)
+    index, word = contexts.indices[0], tf.fill([40, 1], 2)
+    found = []
+    for step in range(60):
+        randoms = contexts._randoms(
+            tf.constant([4, 10]), tf.constant(step, tf.int64), 0
+        )
+        found.append(index.draw(word, randoms)[0].numpy())
+    found = np.array(found)
+    ends, observed = np.unique(found, return_counts=True)
+    number = index.look_up(word)[1].numpy()[0]
+    assert len(ends) == number
+    expected = found.size / number
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    assert statistic < number - 1 + 4 * np.sqrt(2 * (number - 1))
+    # Draws of two positions, steps or samples coincide by chance only.
+    chance = 1 / number + 4 * np.sqrt(1 / number / 2000)
+    assert np.mean(found[:, :-1] == found[:, 1:]) < chance
+    assert np.mean(found[:-1] == found[1:]) < chance
+    assert np.mean(found[..., :-1] == found[..., 1:]) < chance
+
+
+def test_fractional_weights_count_as_positions():
+    (x, y, weights) = _element(0)
+    model = fixtures.wrapper(_contexts())
+    halves = tf.data.Dataset.from_tensors((x, y, tf.cast(weights, tf.float64) / 2))
+    logs = model.fit(halves, verbose=0, shuffle=False).history
+    assert logs["imm_coverage"] == [1.0]
+
+
+def test_window_must_hold_the_short_context():
+    with pytest.raises(ValueError, match="whole short context of 2 words, found 1"):
+        fixtures.wrapper(_contexts(window=1), restricted=fixtures.restricted_model(3))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
