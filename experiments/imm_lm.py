@@ -4,7 +4,7 @@
     python -m experiments.imm_lm --preset=paper --data_dir=DATA --output_dir=runs/paper
     python -m experiments.imm_lm --study=main --data_dir=DATA --output_dir=runs/imm_lm
 
-Interpolation with the n-gram, (1 - mu) Q + mu P_hat, needs no arm: every row has it.
+Interpolation with the n-gram, (1 - mu) Q + mu P_hat, is an arm, and every row has it.
 
 Every run (an arm and a seed) writes its own folder and one row of results; a run whose
 row exists is skipped, and one that was killed goes on where it stood (--resume).
@@ -29,6 +29,7 @@ import tensorflow as tf  # noqa: E402
 from experiments import run_files  # noqa: E402
 from experiments.imm import config as configs  # noqa: E402
 from experiments.imm import projection, report, training  # noqa: E402
+from experiments.imm.row import read_row  # noqa: E402
 from experiments.imm.studies import STUDIES, Run  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.serving import export_language_model  # noqa: E402
@@ -74,21 +75,22 @@ def main(_: list[str]) -> None:
     with config_flags.user_errors():
         if FLAGS.resume:
             _check_earlier(runs, output, results)
+    # Asked now: what is committed while a study runs is not what it runs.
+    run_files.commit()
     rows = []
     for number, run in enumerate(runs, start=1):
         path = results / f"{run.name}.json"
         if FLAGS.resume and path.exists():
             print(f"[{number}/{len(runs)}] {run.name}: done before", flush=True)
-            rows.append(training.read_row(path))
+            rows.append(read_row(path))
             continue
         print(f"[{number}/{len(runs)}] {run.name}", flush=True)
-        row = training.train(
-            run.config,
-            corpora[run.config.corpus],
-            output / run.name,
-            strategy=FLAGS.strategy,
-            resume=FLAGS.resume,
-        )
+        with config_flags.user_errors():
+            prepared = training.prepare(
+                run.config, corpora[run.config.corpus], FLAGS.strategy
+            )
+        row = training.train(prepared, output / run.name, resume=FLAGS.resume)
+        del prepared
         row["name"] = run.name
         run_files.write_json(path, row)
         rows.append(row)
@@ -107,10 +109,10 @@ def _check_earlier(
     for run in runs:
         row, settings = results / f"{run.name}.json", output / run.name / "config.json"
         if row.exists():
-            found = training.read_row(row)["config"]
+            found = read_row(row)["config"]
             configs.check_same_settings(found, run.config, str(row))
         elif settings.exists():
-            found = training.read_row(settings)
+            found = read_row(settings)
             configs.check_same_settings(found, run.config, str(settings))
 
 
@@ -142,6 +144,8 @@ def _runs() -> list[Run]:
 def _runs_of_arms(seeds: list[int]) -> list[Run]:
     preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
     arms = FLAGS.arms
+    if FLAGS["arm"].present and FLAGS["arms"].present:
+        raise ValueError("give --arm or --arms, not both.")
     if FLAGS["arm"].present or (FLAGS.preset == "paper" and not FLAGS["arms"].present):
         arms = [preset.arm]
     chosen = [

@@ -14,7 +14,8 @@ from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
-from experiments.imm import report, scarcity, training  # noqa: E402
+from experiments.imm import report, scarcity  # noqa: E402
+from experiments.imm.row import read_row  # noqa: E402
 from experiments.imm.studies import STUDIES  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -46,7 +47,7 @@ def main(_: list[str]) -> None:
 
 
 def _rows(folder: pathlib.Path) -> list[report.Row]:
-    return [training.read_row(path) for path in sorted(folder.glob("*.json"))]
+    return [read_row(path) for path in sorted(folder.glob("*.json"))]
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ import time
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 import tqdm
 
+from experiments.benchmarks.machine import OtherPrograms
 from rlm_tf.training import MetricsLog, read_metrics_log
 
 
@@ -74,6 +76,48 @@ class TensorBoardScalars(keras.callbacks.Callback):
                     if name != "epoch" and value is not None:
                         tf.summary.scalar(name, float(value), step=row["epoch"])
         self._writer.flush()
+
+
+class StepTimer(keras.callbacks.Callback):
+    """Measures training steps alone, without validation, checkpoints and evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._times: list[float] = []
+        self._others: list[float] = []
+        self._steps = 0
+        self._began = 0.0
+        self._watch = OtherPrograms()
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._steps, self._began = 0, time.perf_counter()
+        self._watch = OtherPrograms()
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        self._steps += 1
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        # By now Keras has read the metrics of the last step.
+        if self._steps:
+            seconds = time.perf_counter() - self._began
+            self._times.append(1000 * seconds / self._steps)
+            others = self._watch.cores()
+            if others is not None:
+                self._others.append(others)
+        self._steps = 0
+
+    def result(self) -> dict[str, float | None]:
+        """Returns medians over the epochs of this process.
+
+        `step_ms`, milliseconds a training step, and `other_cores`, how many cores other
+        programs kept busy meanwhile.
+        """
+        return {
+            "step_ms": float(np.median(self._times)) if self._times else None,
+            "other_cores": float(np.median(self._others)) if self._others else None,
+        }
 
 
 class EpochProgress(keras.callbacks.Callback):

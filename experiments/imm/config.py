@@ -9,6 +9,7 @@ from experiments.flags import setting
 
 ARMS = (
     "none",
+    "interpolation",
     "noising-blank",
     "noising-unigram",
     "noising-bigram-kn",
@@ -137,6 +138,12 @@ def check_config(config: RunConfig) -> None:
         )
     if not 0 < config.fraction <= 1:
         raise ValueError(f"--fraction must lie in (0, 1], found {config.fraction}.")
+    least = 2 if config.uses_imm else 1
+    if not least <= config.restricted_order <= 5:
+        raise ValueError(
+            f"--restricted_order must lie in {least}..5 for --arm={config.arm}, found "
+            f"{config.restricted_order}."
+        )
     if config.restricted_text not in ("same", "all"):
         raise ValueError(
             "--restricted_text must be 'same' or 'all', found "

@@ -70,7 +70,7 @@ def stream_windows(
         prefix: The token before the first, `<eos>` as a rule.
         head: Maps logits `[B, T, V]` (at least float32) and targets `[B, T]` to a
             structure of tensors, inside the compiled step.
-        progress: Label of a progress bar, or None for no bar.
+        progress: Label of a progress bar on terminals, or None for no bar.
 
     Raises:
         ValueError: If `tokens` is empty or not a vector of integers, or a size is not
@@ -93,9 +93,10 @@ def stream_windows(
 
     states = model.zero_states(batch_size) if recurrent else ()
     row_length = -(-batches.num_targets // batch_size)
+    hidden = True if progress is None else None
     columns = np.arange(window, dtype=np.int64)
     row_starts = row_length * np.arange(batch_size, dtype=np.int64)[:, np.newaxis]
-    for number in tqdm(range(batches.steps), desc=progress, disable=progress is None):
+    for number in tqdm(range(batches.steps), desc=progress, disable=hidden):
         (inputs, _), targets, weights = batches.element(number)
         outputs, states = step(tf.constant(inputs), tf.constant(targets), states)
         yield WindowOutput(
