@@ -124,13 +124,6 @@ def test_impossible_settings_are_named(changes, message):
         check_config(RunConfig(**changes))
 
 
-@pytest.fixture
-def tuned(monkeypatch):
-    """Settings for every arm, whether or not the tuning study is done."""
-    for arm, settings in studies.TUNED.items():
-        monkeypatch.setitem(studies.TUNED, arm, {"dropout": 0.3, **settings})
-
-
 def test_arms_without_tuned_settings_are_refused(monkeypatch):
     monkeypatch.setitem(studies.TUNED, "none", {})
     with pytest.raises(ValueError, match="The arm none is not tuned yet"):
@@ -161,7 +154,7 @@ def test_a_study_takes_no_settings(tmp_path, flags):
 
 
 @pytest.mark.parametrize("name", sorted(studies.STUDIES))
-def test_studies_name_every_run_once(name, tuned):
+def test_studies_name_every_run_once(name):
     runs = studies.STUDIES[name]([1, 2, 3])
     assert len({run.name for run in runs}) == len(runs)
     for run in runs:
