@@ -32,7 +32,7 @@ from experiments.imm import projection, report, training  # noqa: E402
 from experiments.imm.row import read_row  # noqa: E402
 from experiments.imm.studies import STUDIES, Run  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
-from rlm_tf.serving import export_language_model  # noqa: E402
+from rlm_tf.serving import check_export_path, export_language_model  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -133,6 +133,8 @@ def _runs() -> list[Run]:
         raise ValueError("--only, --arms or --seeds leave no run.")
     for run in runs:
         configs.check_config(run.config)
+    if FLAGS.export:
+        check_export_path(FLAGS.export, overwrite=True)
     if FLAGS.export and runs[-1].config.arm == "noising-blank":
         raise ValueError(
             "--export cannot write a noising-blank model, which has a symbol more than "

@@ -33,16 +33,18 @@ def main(_: list[str]) -> None:
             continue
         corpus = members[0]["corpus"]
         print(f"## {name}\n\n{report.perplexity_table(members)}\n")
+        print(f"{report.provenance(members)}\n")
         if name in ("main", "full", "sampler"):
             print(f"{report.induced_table(members)}\n")
             title = f"{corpus['name']}, {corpus['train_tokens']:,} training tokens"
             report.learning_curves(members, figures / f"imm_lm_{name}.png", title)
-        if name == "tuning":
+        if name in ("tuning", "ablation"):
             print(f"{report.settings_table(members)}\n")
     amounts = [*rows["main"], *rows["scarcity"], *rows["full"]]
-    arms = scarcity.mean_losses(amounts, "test") if amounts else {}
-    if len(arms.get("none", {})) >= 3:
-        print(f"## scarcity law\n\n{scarcity.scarcity_table(amounts)}\n")
+    if scarcity.can_be_fitted(amounts):
+        for text in ("valid", "test"):
+            table = scarcity.scarcity_table(amounts, text)
+            print(f"## scarcity law, {text}\n\n{table}\n")
         scarcity.scarcity_figure(amounts, figures / "imm_lm_scarcity.png")
 
 

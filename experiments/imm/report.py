@@ -11,6 +11,20 @@ import numpy as np
 
 Row = dict[str, Any]
 
+# Settings that mean something for some arms only.
+_SETTINGS_OF = {
+    "imm-": ("restricted_text", "coefficient"),
+    "imm-in-batch": (
+        "min_count",
+        "pass_mode",
+        "separate_clipping",
+        "bank_size",
+        "bank_target",
+    ),
+    "imm-sampled": ("k", "every", "gradient", "variant"),
+    "noising": ("gamma0",),
+}
+
 # Two readable, colour-blind-safe hues an arm family; the rest fall back to the cycle.
 _COLOURS = {
     "none": "#4c4c4c",
@@ -44,13 +58,18 @@ def spread(values: Sequence[float | None]) -> str:
     return f"{np.mean(known):.2f} ± {np.std(known, ddof=1):.2f}"
 
 
+def number(value: float | None) -> float:
+    """Returns a number of a row; rows write null for what is not finite."""
+    return float("nan") if value is None else float(value)
+
+
 def perplexity_table(rows: Sequence[Row]) -> str:
     """Returns a Markdown table: one line a group, mean and spread over seeds."""
     sources = {"same": "mixed with P_hat"}
     if any(row["config"]["fraction"] < 1 for row in rows):
         sources["all"] = "mixed with P_hat of all text"
     mixed = [f"{label}: valid | test | mu" for label in sources.values()]
-    columns = ["seeds", "valid", "test", *mixed, "s/epoch"]
+    columns = ["seeds", "valid", "test", *mixed, "ms/step"]
     lines = [
         f"| arm | {' | '.join(columns)} |",
         f"| --- |{' ---: |' * (4 + 3 * len(sources))}",
@@ -66,14 +85,18 @@ def perplexity_table(rows: Sequence[Row]) -> str:
                 for source in sources
                 for key in ("valid", "test", "mu")
             ],
-            spread([row["seconds"] / row["epochs"] for row in members]),
+            spread([row.get("step_ms") for row in members]),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def induced_table(rows: Sequence[Row]) -> str:
-    """Returns Table 1 of the paper for these models: perplexity on the bigram task."""
+    """Returns Table 1 of the paper for these models: perplexity on the bigram task.
+
+    Left out are tokens whose short context the training text lacks; for Kneser-Ney,
+    those it thinks impossible.
+    """
     lines = [
         "| model | train | valid | test | left out (valid / test) |",
         "| --- | ---: | ---: | ---: | ---: |",
@@ -87,7 +110,42 @@ def induced_table(rows: Sequence[Row]) -> str:
         for text in ("train", "valid", "test"):
             cells.append(spread([each[text]["perplexity"] for each in induced]))
         lines.append(f"| {' | '.join([*cells, left_out])} |")
+    fractions = {row["config"]["fraction"] for row in rows}
+    if len(fractions) == 1:
+        sources = ("same",) if fractions == {1.0} else ("same", "all")
+        lines += [_kneser_ney_line(rows[0], source) for source in sources]
     return "\n".join(lines)
+
+
+def _kneser_ney_line(row: Row, source: str) -> str:
+    known = row["restricted_perplexity"][source]
+    perplexities = [
+        f"{known[text]['perplexity']:.2f}" if text in known else "-"
+        for text in ("train", "valid", "test")
+    ]
+    impossible = " / ".join(
+        str(known[text]["impossible"]) for text in ("valid", "test")
+    )
+    name = f"Kneser-Ney of {'all' if source == 'all' else 'the same'} text"
+    return f"| {' | '.join([name, *perplexities, impossible])} |"
+
+
+def provenance(rows: Sequence[Row]) -> str:
+    """Returns a sentence on the models, the machine and the code behind rows."""
+    parameters = sorted({row["parameters"] for row in rows})
+    commits = sorted({row.get("commit") or "unknown" for row in rows})
+    others = [row["other_cores"] for row in rows if row.get("other_cores") is not None]
+    busy = f"; other programs used {max(others):.1f} cores at most" if others else ""
+    return (
+        f"Parameters: {', '.join(f'{n:,}' for n in parameters)}. Machine: "
+        f"{', '.join(sorted({row['machine'] for row in rows}))}{busy}. Commits: "
+        f"{', '.join(commits)}. Every row holds its command."
+    )
+
+
+def _matters(key: str, arm: str) -> bool:
+    owners = [owner for owner, keys in _SETTINGS_OF.items() if key in keys]
+    return not owners or any(arm.startswith(owner) for owner in owners)
 
 
 def settings_table(rows: Sequence[Row]) -> str:
@@ -102,8 +160,9 @@ def settings_table(rows: Sequence[Row]) -> str:
         f"| --- | {' | '.join('---' for _ in keys)} | ---: | ---: |",
     ]
     for row in rows:
-        cells = [str(row["config"][key]) for key in keys]
-        both = [f"{row['perplexity'][text]:.2f}" for text in ("valid", "test")]
+        arm = row["config"]["arm"]
+        cells = [str(row["config"][key]) if _matters(key, arm) else "" for key in keys]
+        both = [spread([row["perplexity"][text]]) for text in ("valid", "test")]
         lines.append(f"| {row['name']} | {' | '.join([*cells, *both])} |")
     return "\n".join(lines)
 
@@ -120,7 +179,7 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None
     for name, members in grouped(rows).items():
         # Reloading the best weights makes the best so far the model that is kept.
         curves = [
-            np.minimum.accumulate([point["val_perplexity"] for point in row["curve"]])
+            np.fmin.accumulate([number(p["val_perplexity"]) for p in row["curve"]])
             for row in members
         ]
         length = min(len(curve) for curve in curves)
@@ -143,7 +202,7 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None
             fontsize=8,
             color=line.get_color(),
         )
-        lowest = min(lowest, mean.min())
+        lowest = min(lowest, np.nanmin(mean))
         starts.append(mean[min(2, length - 1)])
     axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.imm.report import Row, colour_of
-from rlm_tf.evaluation import fit_scaling_law
+from experiments.imm.report import Row, colour_of, number
+from rlm_tf.evaluation import ScalingLaw, fit_scaling_law
 
 
 def arm_of(row: Row) -> str:
@@ -22,9 +22,12 @@ def mean_losses(rows: Sequence[Row], text: str) -> dict[str, dict[int, float]]:
     """Returns arm -> training tokens -> mean loss over seeds, nats a token."""
     losses: dict[str, dict[int, list[float]]] = {}
     for row in rows:
-        tokens = row["corpus"]["train_tokens"]
-        loss = float(np.log(row["perplexity"][text]))
-        losses.setdefault(arm_of(row), {}).setdefault(tokens, []).append(loss)
+        perplexity = row["perplexity"][text]
+        if perplexity is not None:
+            by_amount = losses.setdefault(arm_of(row), {})
+            by_amount.setdefault(row["corpus"]["train_tokens"], []).append(
+                float(np.log(perplexity))
+            )
     return {
         arm: {
             tokens: float(np.mean(values)) for tokens, values in sorted(points.items())
@@ -33,28 +36,27 @@ def mean_losses(rows: Sequence[Row], text: str) -> dict[str, dict[int, float]]:
     }
 
 
-def epochs_of(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
-    """Returns (arm, training tokens) -> the epochs of its runs, which may differ."""
-    epochs: dict[tuple[str, int], set[int]] = {}
-    for row in rows:
-        key = (arm_of(row), row["corpus"]["train_tokens"])
-        epochs.setdefault(key, set()).add(row["config"]["epochs"])
-    return {key: ", ".join(map(str, sorted(each))) for key, each in epochs.items()}
+def can_be_fitted(rows: Sequence[Row]) -> bool:
+    """Whether arm none was trained alike on at least three amounts of text."""
+    return bool(rows) and len(mean_losses(_alike(rows), "test").get("none", {})) >= 3
 
 
 def scarcity_table(rows: Sequence[Row], text: str = "test") -> str:
     """Returns a Markdown table with the fitted law and equivalent amounts of text.
 
-    An asterisk marks amounts outside those of arm none, where the law extrapolates.
+    The law is fitted to the runs of arm none with the usual number of epochs; runs with
+    another number are listed, not compared. An asterisk marks amounts outside those of
+    the fit, where the law extrapolates.
     """
-    losses = mean_losses(rows, text)
+    alike = _alike(rows)
+    usual = alike[0]["config"]["epochs"]
+    losses, law = mean_losses(alike, text), _law(alike, text)
     plain = losses["none"]
-    law = fit_scaling_law(np.array(list(plain)), np.array(list(plain.values())))
-    epochs = epochs_of(rows)
     lines = [
-        f"`L(D) = E + B / D^b` of arm none ({text}): E = {law.irreducible:.3f}, "
-        f"B = {law.amplitude:.3g}, b = {law.exponent:.3f}, root mean square error "
-        f"{law.residual:.4f} nats over {len(plain)} amounts.",
+        f"`L(D) = E + B / D^b` of arm none ({text}, {usual} epochs): "
+        f"E = {law.irreducible:.3f}, B = {law.amplitude:.3g}, b = {law.exponent:.3f}, "
+        f"root mean square error {law.residual:.4f} nats over {len(plain)} amounts."
+        f"{_other_fit(rows, alike, text)}",
         "",
         "| training tokens | arm | epochs | perplexity | none needs | worth |",
         "| ---: | --- | ---: | ---: | ---: | ---: |",
@@ -65,10 +67,39 @@ def scarcity_table(rows: Sequence[Row], text: str = "test") -> str:
             inside = 0.99 * min(plain) <= needed <= 1.01 * max(plain)
             mark = "" if inside else "*"
             lines.append(
-                f"| {tokens:,} | {arm} | {epochs[arm, tokens]} | {np.exp(loss):.2f} | "
+                f"| {tokens:,} | {arm} | {usual} | {np.exp(loss):.2f} | "
                 f"{needed:,.0f}{mark} | {needed / tokens:.2f}x{mark} |"
             )
+    others = [row for row in rows if row["config"]["epochs"] != usual]
+    for row in others:
+        perplexity = number(row["perplexity"][text])
+        lines.append(
+            f"| {row['corpus']['train_tokens']:,} | {arm_of(row)} | "
+            f"{row['config']['epochs']} | {perplexity:.2f} | | |"
+        )
     return "\n".join(lines)
+
+
+def _alike(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows with the most frequent number of epochs."""
+    numbers = [row["config"]["epochs"] for row in rows]
+    usual = max(numbers, key=numbers.count)
+    return [row for row in rows if row["config"]["epochs"] == usual]
+
+
+def _law(rows: Sequence[Row], text: str) -> ScalingLaw:
+    plain = mean_losses(rows, text)["none"]
+    return fit_scaling_law(np.array(list(plain)), np.array(list(plain.values())))
+
+
+def _other_fit(rows: Sequence[Row], alike: list[Row], text: str) -> str:
+    if len(alike) == len(rows):
+        return ""
+    law = _law(rows, text)
+    return (
+        f" With the runs of other epochs as well: E = {law.irreducible:.3f}, "
+        f"B = {law.amplitude:.3g}, b = {law.exponent:.3f}."
+    )
 
 
 def scarcity_figure(
@@ -80,9 +111,9 @@ def scarcity_figure(
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    losses = mean_losses(rows, text)
+    alike = _alike(rows)
+    losses, law = mean_losses(alike, text), _law(alike, text)
     plain = losses["none"]
-    law = fit_scaling_law(np.array(list(plain)), np.array(list(plain.values())))
     figure, axes = pyplot.subplots(figsize=(7.2, 4.4), layout="constrained")
     for arm, points in losses.items():
         axes.plot(

@@ -53,7 +53,7 @@ def induced_perplexity(
     short context never occurs in the training text are left out and counted.
 
     Args:
-        model: A recurrent language model, a wrapper with one as `.model`, or any Keras
+        model: A recurrent language model, a wrapper around one, or any Keras
             model from tokens to logits; the last sees its own window only.
         train_tokens: Integers `[N]`.
         texts: Name -> integers `[M]`; the training text itself may be among them.

@@ -40,7 +40,7 @@ def target_log_probs(
     B - 1 rows are predicted from `prefix` or the last token alone.
 
     Args:
-        model: A recurrent language model, a wrapper with one as `.model`, or any Keras
+        model: A recurrent language model, a wrapper around one, or any Keras
             model from tokens to logits; the last sees its own window only.
         tokens: Integers `[N]`.
         batch_size: Rows read in parallel.

@@ -33,8 +33,11 @@ class WindowOutput(NamedTuple):
 
 
 def language_model_of(model: keras.Model) -> keras.Model:
-    """Returns the language model a training wrapper holds as `.model`, or itself."""
-    while isinstance(getattr(model, "model", None), keras.Model):
+    """Returns the language model that a training wrapper holds, or itself.
+
+    A wrapper says `wraps_language_model` and holds it as `.model`.
+    """
+    while getattr(model, "wraps_language_model", False):
         model = model.model
     return model
 
@@ -62,7 +65,7 @@ def stream_windows(
     neither read nor written. A model without states starts afresh in every window.
 
     Args:
-        model: A recurrent language model, a wrapper with one as `.model`, or any Keras
+        model: A recurrent language model, a wrapper around one, or any Keras
             model from tokens to logits.
         tokens: Integers `[N]`.
         batch_size: Rows read in parallel.

@@ -39,7 +39,7 @@ def generate(
     It runs eagerly too, with the same result; inside a `tf.function` it is faster.
 
     Args:
-        model: A recurrent language model, a wrapper with one as `.model`, or any Keras
+        model: A recurrent language model, a wrapper around one, or any Keras
             model from tokens to logits (slower, see `RecomputedModel`).
         prompts: Int `[N, P]`, dense or ragged, at least one token each.
         max_tokens: Number of new tokens.

@@ -85,7 +85,7 @@ def as_stepwise(
 
     Args:
         model: A recurrent language model (`zero_states`, `forward`, `output_logits`),
-            a wrapper with one as `.model`, or any Keras model from tokens to logits.
+            a wrapper around one, or any Keras model from tokens to logits.
         context_length: See `RecomputedModel`; recurrent models need none.
 
     Raises:

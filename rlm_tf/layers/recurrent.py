@@ -67,6 +67,15 @@ class Recurrent(keras.layers.Layer):
             self._cudnn = cudnn_lstm(self.cell)
         self.built = True
 
+    @property
+    def uses_cudnn(self) -> bool:
+        """Whether Keras' LSTM, which knows cuDNN, runs the cell."""
+        return self._cudnn is not None
+
+    def use_own_loop(self) -> None:
+        """Runs the cell in the library's loop also where there is a GPU."""
+        self._cudnn = None
+
     def call(
         self, inputs: tf.Tensor, initial_states: States | None = None
     ) -> tuple[tf.Tensor, States]:

@@ -73,6 +73,9 @@ class InducedModelMatching(ObjectiveModel):
             vocabularies of the models differ.
     """
 
+    # Evaluation, generation and serving use `model` in place of the wrapper.
+    wraps_language_model = True
+
     def __init__(
         self,
         model: keras.Model,

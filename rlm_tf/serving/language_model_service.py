@@ -32,7 +32,7 @@ class LanguageModelService(tf.Module):
     carried state.
 
     Args:
-        model: A recurrent language model, a wrapper with one as `.model`, or any Keras
+        model: A recurrent language model, a wrapper around one, or any Keras
             model from tokens to logits.
         vocabulary: The vocabulary that the model was trained with.
         context_length: Most tokens that a model without states is run on.

@@ -57,6 +57,18 @@ def _row(name, arm, tokens, perplexity, text="same"):
             source: {"mu": 0.2, "valid": perplexity, "test": perplexity}
             for source in ("same", "all")
         },
+        "restricted_perplexity": {
+            source: {
+                name: {"perplexity": value, "tokens": 9, "impossible": 1}
+                for name in ("train", "valid", "test")
+            }
+            for source, value in (("same", 250.0), ("all", 200.0))
+        },
+        "parameters": 1234,
+        "machine": "x86_64, 2 cores",
+        "commit": "0123456789ab",
+        "step_ms": 45.0,
+        "other_cores": 0.1,
         "induced_perplexity": {
             name: {"perplexity": 300.0, "tokens": 9, "left_out": 2}
             for name in ("train", "valid", "test")
