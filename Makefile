@@ -41,7 +41,7 @@ types: venv  ## Checks types.
 
 check: lint types test  ## All of the above.
 
-benchmark: venv  ## Measures speed and memory beside other implementations.
+benchmark: peers  ## Measures speed and memory beside other implementations.
 	$(BIN)/python -m experiments.benchmark --preset=small --output_dir=runs/benchmark
 
 clean:  ## Removes the environment and caches.

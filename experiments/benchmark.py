@@ -47,7 +47,9 @@ class Config:
     output_dir: str = setting(
         "runs/benchmark", "Folder for benchmark.json and benchmark.md."
     )
-    resume: bool = setting(False, "Skip the rows that benchmark.json holds already.")
+    resume: bool = setting(
+        False, "Skip rows that benchmark.json holds of the same seeds and text."
+    )
 
 
 def main(config: Config) -> Report:
@@ -64,6 +66,8 @@ def main(config: Config) -> Report:
     if not config.seeds:
         raise ValueError("--seeds must name at least one integer.")
     preset = PRESETS[config.preset]
+    from experiments.benchmarks.stream import corpus_name
+
     rows = _rows(config, preset)
     unknown = [name for name in config.rows if name not in rows]
     if unknown:
@@ -71,17 +75,26 @@ def main(config: Config) -> Report:
             f"--rows must be some of {', '.join(rows)}; found {', '.join(unknown)}."
         )
     report = Report(config.output_dir, config.preset)
+    corpus = corpus_name(config.data_dir)
+    inputs = {"seeds": list(config.seeds), "corpus": corpus}
     wanted = [name for name in rows if not config.rows or name in config.rows]
     for number, name in enumerate(wanted, start=1):
         place = f"[{number}/{len(wanted)}] {name:12}"
-        if config.resume and name in report.rows:
+        if config.resume and report.holds(name, inputs):
             print(f"{place} is there already", flush=True)
             continue
         print(f"{place} ...", end="", flush=True)
         start, others = time.perf_counter(), OtherPrograms()
         row = rows[name]()
         seconds = time.perf_counter() - start
-        report.add(name, row, [*rows], seconds=seconds, other_programs=others.cores())
+        report.add(
+            name,
+            row,
+            [*rows],
+            seconds=seconds,
+            other_programs=others.cores(),
+            inputs=inputs,
+        )
         print(f" {seconds:6.1f} s", flush=True)
     print(f"\n{report.table()}\nWritten to {report.folder}.")
     return report

@@ -27,6 +27,7 @@ import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from experiments import run_files  # noqa: E402
+from experiments.benchmarks import machine  # noqa: E402
 from experiments.imm import config as configs  # noqa: E402
 from experiments.imm import projection, report, training  # noqa: E402
 from experiments.imm.row import read_row  # noqa: E402
@@ -76,7 +77,7 @@ def main(_: list[str]) -> None:
         if FLAGS.resume:
             _check_earlier(runs, output, results)
     # Asked now: what is committed while a study runs is not what it runs.
-    run_files.commit()
+    machine.commit()
     rows = []
     for number, run in enumerate(runs, start=1):
         path = results / f"{run.name}.json"
@@ -160,7 +161,8 @@ def _runs_of_arms(seeds: list[int]) -> list[Run]:
 
 def _report(rows: list[report.Row], output: pathlib.Path) -> None:
     corpus = rows[0]["corpus"]
-    title = f"{corpus['name']}: {corpus['train_tokens']:,} training tokens"
+    amounts = sorted({row["corpus"]["train_tokens"] for row in rows})
+    title = f"{corpus['name']}: {', '.join(f'{n:,}' for n in amounts)} training tokens"
     table = report.perplexity_table(rows)
     induced = report.induced_table(rows)
     text = (

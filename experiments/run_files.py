@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import pathlib
 import shutil
-import subprocess
 import time
 from typing import Any
 
@@ -26,28 +24,6 @@ def write_json(path: pathlib.Path, content: Any) -> None:
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     beside.replace(path)
-
-
-def cpu_count() -> int:
-    """Returns the number of cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-@functools.cache
-def commit() -> str | None:
-    """Returns the commit of this code, `-dirty` if files differ; None without git.
-
-    The first call decides: what is edited while a program runs is not what it runs.
-    """
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    here = pathlib.Path(__file__).parent
-    try:
-        done = subprocess.run(
-            command, cwd=here, capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
 
 
 class TensorBoardScalars(keras.callbacks.Callback):

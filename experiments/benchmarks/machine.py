@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import os
 import pathlib
 import platform
+import subprocess
 import time
 from typing import Any
 
@@ -28,6 +30,7 @@ def environment() -> dict[str, Any]:
         "machine": f"{_processor()}, {cores()} cores",
         "threads": {"tensorflow": limit or cores(), "torch": cores()},
         "software": versions,
+        "commit": commit(),
     }
 
 
@@ -36,6 +39,23 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@functools.cache
+def commit() -> str | None:
+    """Returns the commit of this code, `-dirty` if files differ; None without git.
+
+    The first call decides: what is edited while a program runs is not what it runs.
+    """
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    here = pathlib.Path(__file__).parent
+    try:
+        done = subprocess.run(
+            command, cwd=here, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 class OtherPrograms:

@@ -11,8 +11,11 @@ import dataclasses
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
+
+import tqdm
 
 from experiments.benchmarks.preset import PRESETS, Preset
 from experiments.benchmarks.timing import Line, Row
@@ -40,7 +43,9 @@ class Point:
 
 
 def measure(name: str, preset: Preset, data_dir: str, seeds: tuple[int, ...]) -> Row:
-    """Measures every point in a process of its own; the largest value of all seeds.
+    """Measures every point in processes of their own; medians and ranges.
+
+    What TensorFlow allocates differs from process to process.
 
     Raises:
         RuntimeError: If one of the processes fails.
@@ -48,31 +53,43 @@ def measure(name: str, preset: Preset, data_dir: str, seeds: tuple[int, ...]) ->
     wanted = {"crosstalk": preset.crosstalk_ks, "direct": preset.direct_ks}
     if not _STATUS.is_file():
         return Row([Line("peak memory of the IMM step", "needs /proc (Linux)")], {})
-    found: dict[str, dict[int, float]] = {}
+    found: dict[str, dict[int, list[float]]] = {}
     points = []
-    for gradient, ks in wanted.items():
-        for k in ks:
-            for seed in seeds:
-                point = Point(name, data_dir, gradient, k, seed)
-                numbers = _in_a_process(point)
-                points.append(dataclasses.asdict(point) | numbers)
-                largest = found.setdefault(gradient, {})
-                largest[k] = max(largest.get(k, 0.0), numbers["step_mib"])
+    wanted_points = [
+        Point(name, data_dir, gradient, k, seed)
+        for gradient, ks in wanted.items()
+        for k in ks
+        for seed in seeds
+        for _ in range(preset.memory_processes)
+    ]
+    for point in tqdm.tqdm(wanted_points, desc="memory", leave=False, disable=None):
+        numbers = _in_a_process(point)
+        points.append(dataclasses.asdict(point) | numbers)
+        by_k = found.setdefault(point.gradient, {})
+        by_k.setdefault(point.k, []).append(numbers["step_mib"])
     lines = []
     for gradient, by_k in found.items():
         first, *others = by_k
         for k in others:
             bounded = gradient == "crosstalk" and k == max(by_k)
+            ratio = statistics.median(by_k[k]) / statistics.median(by_k[first])
             lines.append(
                 Line(
                     f"peak memory of the paper's sampler, {gradient} gradient, k = {k}",
-                    f"{by_k[k]:,.0f} MiB",
-                    f"k = {first}: {by_k[first]:,.0f} MiB",
-                    f"{by_k[k] / by_k[first]:.2f}",
+                    _mebibytes(by_k[k]),
+                    f"k = {first}: {_mebibytes(by_k[first])}",
+                    f"{ratio:.2f}",
                     "at most 1.2" if bounded else "",
                 )
             )
     return Row(lines, {"points": points})
+
+
+def _mebibytes(values: list[float]) -> str:
+    middle = f"{statistics.median(values):,.0f} MiB"
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({min(values):,.0f} to {max(values):,.0f})"
 
 
 def _in_a_process(point: Point) -> dict[str, float]:

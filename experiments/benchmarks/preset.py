@@ -20,6 +20,7 @@ class Preset:
         longest_step: Seconds; a sampler's step that is expected to take longer is not
             run, its time is projected.
         memory_width: Width of the model whose peak memory is measured.
+        memory_processes: Processes in which each point of memory is measured.
         crosstalk_ks: Numbers of samples of the crosstalk gradient there.
         direct_ks: Numbers of samples of the direct gradient there.
         peak_size: Rows of the square matrices whose product measures the peak.
@@ -37,6 +38,7 @@ class Preset:
     sampled_rounds: int = 3
     longest_step: float = 30.0
     memory_width: int = 200
+    memory_processes: int = 5
     crosstalk_ks: tuple[int, ...] = (1, 20)
     direct_ks: tuple[int, ...] = (1, 2, 5)
     peak_size: int = 2048
@@ -55,6 +57,7 @@ PRESETS = {
         sampled_ks=(1,),
         sampled_rounds=1,
         memory_width=8,
+        memory_processes=1,
         crosstalk_ks=(1, 2),
         direct_ks=(),
         peak_size=64,

@@ -54,6 +54,7 @@ class Report:
         *,
         seconds: float,
         other_programs: float | None,
+        inputs: dict[str, Any] | None = None,
     ) -> None:
         """Puts a row in and writes both files.
 
@@ -63,6 +64,7 @@ class Report:
             order: Names of all rows, in the table's order.
             seconds: What it took to measure.
             other_programs: How many cores other programs used meanwhile, if known.
+            inputs: What it was measured on, see `holds`.
         """
         self.rows[name] = {
             "lines": [line._asdict() for line in row.lines],
@@ -70,12 +72,17 @@ class Report:
             "environment": environment(),
             "seconds": round(seconds, 1),
             "other_programs_cores": other_programs,
+            "inputs": inputs or {},
         }
         self.rows = {key: self.rows[key] for key in order if key in self.rows}
         self.folder.mkdir(parents=True, exist_ok=True)
         content = {"preset": self.preset, "rows": self.rows}
         _write(self.folder / _JSON, json.dumps(content, indent=1) + "\n")
         _write(self.folder / _TABLE, self.table())
+
+    def holds(self, name: str, inputs: dict[str, Any]) -> bool:
+        """Whether a row is there and was measured on the same inputs."""
+        return name in self.rows and self.rows[name].get("inputs") == inputs
 
     def table(self) -> str:
         """Returns the Markdown table and what it was measured with."""
@@ -90,10 +97,13 @@ class Report:
             ", ".join(f"{name} {version}" for name, version in json.loads(one).items())
             for one in sorted(used)
         )
+        corpora = {row["inputs"].get("corpus") for row in self.rows.values()}
+        commits = {environment.get("commit") for environment in environments}
         return (
             f"{text}\nRatio: ours over the peer's; the median over rounds in which both"
             " ran one after the other, and the quartiles. Medians of the times.\n"
-            f"Measured on: {'; '.join(sorted(machines))}. {software}.\n"
+            f"Measured on: {'; '.join(sorted(machines))}. {software}. "
+            f"Text: {_listed(corpora)}. Commit: {_listed(commits)}.\n"
             f"{self._disturbed()}"
         )
 
@@ -111,6 +121,10 @@ class Report:
             "Other programs ran meanwhile, so these rows are not to be trusted (cores "
             f"that they used): {', '.join(disturbed)}.\n"
         )
+
+
+def _listed(values: set[str | None]) -> str:
+    return ", ".join(sorted(value or "unknown" for value in values))
 
 
 def _write(path: pathlib.Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +25,22 @@ class Stream(NamedTuple):
     vocabulary_size: int
 
 
+@functools.cache
+def corpus_name(data_dir: str) -> str:
+    """Returns the name of the corpus that is there: Penn Treebank, or the embedded."""
+    try:
+        return load_corpus("ptb", data_dir or None).name
+    except FileNotFoundError:
+        return load_corpus().name
+
+
 def training_stream(data_dir: str, vocabulary_size: int) -> Stream:
     """Returns Penn Treebank where its files are found, else the embedded corpus.
 
     The most frequent words get the smallest ids; whatever does not fit into the
     vocabulary becomes its last word.
     """
-    try:
-        corpus = load_corpus("ptb", data_dir or None)
-    except FileNotFoundError:
-        corpus = load_corpus()
+    corpus = load_corpus(corpus_name(data_dir), data_dir or None)
     counts = np.bincount(corpus.train)
     rank = np.empty_like(counts)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))

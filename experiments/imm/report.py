@@ -168,13 +168,24 @@ def settings_table(rows: Sequence[Row]) -> str:
 
 
 def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None:
-    """Draws validation perplexity against epochs: a line an arm, a band over seeds."""
+    """Writes a figure of validation perplexity against epochs."""
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot, ticker
+    from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7.2, 4.4), layout="constrained")
+    draw_learning_curves(axes, rows)
+    axes.set_title(title, fontsize=10)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
+    """Draws a line an arm, the mean over seeds, and a band of their range."""
+    from matplotlib import ticker
+
     lowest, starts = np.inf, []
     for name, members in grouped(rows).items():
         # Reloading the best weights makes the best so far the model that is kept.
@@ -208,12 +219,8 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel("validation perplexity (best so far)")
-    axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.25)
     axes.legend(frameon=False, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    pyplot.close(figure)
 
 
 def colour_of(name: str) -> str | None:

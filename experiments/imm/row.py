@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from experiments import run_files
+from experiments.benchmarks import machine
 from experiments.imm.config import RunConfig
 from experiments.imm.counts import effective_counts
 from rlm_tf import evaluation
@@ -114,7 +114,7 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
     return {
         "name": config.name,
         "command": config.command,
-        "commit": run_files.commit(),
+        "commit": machine.commit(),
         "config": dataclasses.asdict(config),
         "corpus": {
             "name": corpus.name,
@@ -141,7 +141,7 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
         "effective_counts": counts,
         "seconds": log[-1].get("seconds") if log else None,
         "curve": [{key: row[key] for key in _CURVE if key in row} for row in log],
-        "machine": f"{platform.machine()}, {run_files.cpu_count()} cores",
+        "machine": f"{platform.machine()}, {machine.cores()} cores",
         "finished": time.strftime("%Y-%m-%d"),
     }
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from absl import flags as absl_flags
 
 from experiments import flags as config_flags
-from experiments.imm import report, scarcity
+from experiments.imm import projection, report, scarcity
 from experiments.imm.config import PRESETS, RunConfig
 from experiments.imm.counts import effective_counts
-from rlm_tf.data import contiguous_batches
+from experiments.run_files import write_json
+from rlm_tf.data import contiguous_batches, load_corpus
 
 
 @pytest.mark.parametrize("bank_size", [0, 30, 1000])
@@ -103,16 +107,104 @@ def test_equivalent_text_is_read_off_the_fitted_law(tmp_path):
     assert (tmp_path / "figure.png").stat().st_size > 5_000
 
 
-def test_tables_have_one_line_a_group(tmp_path):
+def test_runs_of_other_epochs_are_listed_but_not_fitted():
+    rows = _rows()
+    odd = _row("none-full-seed1", "none", 400_000, 300.0)
+    odd["config"]["epochs"] = 5
+    table = scarcity.scarcity_table([*rows, odd])
+    assert "E = 4.000, B = 300, b = 0.500" in table
+    assert "With the runs of other epochs as well: E = " in table
+    assert table.endswith("| 400,000 | none | 5 | 300.00 | | |")
+
+
+def test_tables_have_one_line_a_group():
     rows = [_row(f"none-seed{s}", "none", 1000, 100.0 + s) for s in (1, 2, 3)]
     table = report.perplexity_table(rows)
     assert "| none | 3 | 105.06 ± 1.03 | 102.00 ± 1.00 |" in table
     header, rule, line = table.splitlines()
     assert header.count("|") == rule.count("|") == line.count("|") == 12
     assert "mixed with P_hat of all text" in header
-    assert "| none | 300.00 ± 0.00 |" in report.induced_table(rows)
+    induced = report.induced_table(rows)
+    assert "| none | 300.00 ± 0.00 |" in induced
+    assert "| Kneser-Ney of all text | 200.00 | 200.00 | 200.00 | 1 / 1 |" in induced
+    said = report.provenance(rows)
+    assert "1,234" in said and "0123456789ab" in said and "0.1 cores" in said
+
+
+def test_settings_show_what_matters_to_the_arm():
+    rows = [_row("a", "none", 1000, 100.0), _row("b", "imm-in-batch", 1000, 90.0)]
+    rows[0]["config"] |= {"coefficient": 0.2, "gamma0": 0.2}
+    rows[1]["config"] |= {"coefficient": 0.5, "gamma0": 0.6}
+    rows[1]["perplexity"]["test"] = None
+    table = report.settings_table(rows).splitlines()
+    assert table[0] == "| run | arm | coefficient | gamma0 | valid | test |"
+    assert table[2] == "| a | none |  |  | 103.00 | 100.00 |"
+    assert table[3] == "| b | imm-in-batch | 0.5 |  | 92.70 | - |"
+
+
+def test_curves_are_the_best_so_far_of_every_arm(tmp_path):
+    from matplotlib import pyplot
+
+    rows = [_row(f"none-seed{s}", "none", 1000, 100.0 * s) for s in (1, 3)]
+    rows[0]["curve"][4]["val_perplexity"] = None
+    rows[1]["curve"][5]["val_perplexity"] = 10_000.0
+    figure, axes = pyplot.subplots()
+    report.draw_learning_curves(axes, rows)
+    (line,) = axes.get_lines()
+    expected = 200.0 * (2 - np.arange(10) / 10)
+    expected[4] = (100 * 1.7 + 300 * 1.6) / 2
+    expected[5] = (100 * 1.5 + 300 * 1.6) / 2
+    np.testing.assert_allclose(line.get_ydata(), expected)
+    pyplot.close(figure)
     report.learning_curves(rows, tmp_path / "curves.png", "title")
     assert (tmp_path / "curves.png").stat().st_size > 5_000
+
+
+def test_report_binary_prints_every_study_and_draws_figures(tmp_path):
+    for study, rows in (("main", _rows()), ("tuning", _rows()[:2])):
+        for row in rows:
+            write_json(tmp_path / "rows" / study / f"{row['name']}.json", row)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "experiments.imm_report"),
+            f"--results_dir={tmp_path / 'rows'}",
+            f"--output_dir={tmp_path / 'figures'}",
+        ],
+        cwd=pathlib.Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for expected in ("## main", "## tuning", "## scarcity law, valid", "| 2.00x |"):
+        assert expected in done.stdout
+    figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert figures == ["imm_lm_main.png", "imm_lm_scarcity.png"]
+
+
+def test_projection_counts_one_sample_and_the_others_at_times():
+    seconds = {"plain": 2.0, "one sample": 12.0, "two samples": 21.0, "in-batch": 3.0}
+    hours = projection.hours_per_epoch(seconds, 1800, k=11, every=5)
+    assert hours == {
+        "plain": 1.0,
+        "in-batch": 1.5,
+        "sampled, k=11 at every 5th step": (12.0 + 9.0 * 10 / 5) / 2,
+    }
+
+
+@pytest.mark.slow
+def test_projection_times_a_few_steps():
+    config = dataclasses.replace(
+        PRESETS["smoke"], arm="imm-sampled", window=4, width=4, k=3, every=2
+    )
+    row = projection.project(config, load_corpus("python-docs"), 1)
+    assert set(row["seconds_per_step"]) == {
+        "plain",
+        "one sample",
+        "two samples",
+        "in-batch",
+    }
+    assert all(value > 0 for value in row["seconds_per_step"].values())
+    assert row["steps_per_epoch"] > 10
 
 
 @dataclasses.dataclass(frozen=True)
