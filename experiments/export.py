@@ -4,8 +4,9 @@ r"""Writes a trained language model as a SavedModel that answers raw strings.
         --vocabulary=runs/ptb/vocabulary.txt --output_dir=saved_models/ptb
 
 `--model` is a `.keras` file with a language model or with the wrapper it was trained
-in. Without it a demonstration model is trained first, on `--corpus`; `--preset` says
-how large: smoke (seconds), small (minutes on two cores), paper (2 x 1500 units, days).
+in. Without it a demonstration model is trained first, on `--corpus`, with the settings
+of `experiments.imm_lm --arm=none` and the same `--preset`: smoke (seconds), small
+(minutes on two cores), paper (2 x 1500 units, weeks).
 
 The SavedModel has the signatures `score`, `next_token` and `generate`; it needs nothing
 but TensorFlow to run. `saved_models/README.md` tells how to serve it.
@@ -16,27 +17,11 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from experiments.flags import run, setting
 
-
-class Demonstration(NamedTuple):
-    """Size of the model that is trained when none is given."""
-
-    width: int
-    num_layers: int
-    dropout: float
-    epochs: int
-    max_train_tokens: int | None
-
-
-PRESETS = {
-    "smoke": Demonstration(32, 1, 0.0, 1, 21_000),
-    "small": Demonstration(200, 2, 0.3, 8, None),
-    "paper": Demonstration(1500, 2, 0.65, 39, None),
-}
-_BATCH_SIZE, _WINDOW = 20, 35
+PRESETS = ("smoke", "small", "paper")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +43,9 @@ class Config:
         "", "Folder with the data sets; empty: the environment's RLM_DATA_DIR."
     )
     # === Output ===
+    training_dir: str = setting(
+        "runs/export", "Where it is trained; one that was killed goes on from there."
+    )
     output_dir: str = setting("saved_models/demo", "The SavedModel's directory.")
     overwrite: bool = setting(False, "Replace a SavedModel that is already there.")
     resume: bool = setting(False, "Keep a SavedModel that is already there, show it.")
@@ -127,32 +115,30 @@ def _load(config: Config) -> tuple[Any, Any]:
 
 
 def _train(config: Config) -> tuple[Any, Any]:
-    import keras
+    import json
 
-    from rlm_tf.data import contiguous_batches, load_corpus
-    from rlm_tf.models import RecurrentLanguageModel
+    from experiments.imm import config as configs
+    from experiments.imm import training
+    from rlm_tf.data import load_corpus
 
-    size = PRESETS[config.preset]
-    corpus = load_corpus(config.corpus, config.data_dir or None)
-    tokens = corpus.train[: size.max_train_tokens]
-    print(
-        f"No --model: training {size.num_layers} x {size.width} units on "
-        f"{len(tokens):,} tokens of {corpus.name}."
-    )
-    model = RecurrentLanguageModel(
-        len(corpus.vocabulary),
-        size.width,
-        size.num_layers,
-        dropout=size.dropout,
+    settings = dataclasses.replace(
+        configs.PRESETS[config.preset],
+        arm="none",
+        corpus=config.corpus,
         seed=config.seeds[0],
-        clip_norm=5.0,
-        loss_scale=_WINDOW,
     )
-    model.compile(optimizer=keras.optimizers.SGD(1.0))
-    eos_id = corpus.vocabulary.eos_id
-    batches = contiguous_batches(tokens, _BATCH_SIZE, _WINDOW, prefix=eos_id)
-    model.fit(batches.dataset(), epochs=size.epochs, shuffle=False)
-    return model, corpus.vocabulary
+    folder = pathlib.Path(config.training_dir) / config.preset
+    if (folder / "config.json").is_file():
+        found = json.loads((folder / "config.json").read_text("utf-8"))
+        configs.check_same_settings(found, settings, str(folder / "config.json"))
+    corpus = load_corpus(config.corpus, config.data_dir or None)
+    print(
+        f"No --model: training {settings.num_layers} x {settings.width} units on "
+        f"{int(len(corpus.train) * settings.fraction):,} tokens of {corpus.name}."
+    )
+    prepared = training.prepare(settings, corpus)
+    training.fit(prepared, folder)
+    return prepared.model, corpus.vocabulary
 
 
 # === Report ===

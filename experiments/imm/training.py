@@ -62,7 +62,15 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
 def train(
     prepared: Prepared, folder: pathlib.Path, *, resume: bool = True
 ) -> dict[str, Any]:
-    """Trains a model into `folder` and returns its row.
+    """Trains a model into `folder`, see `fit`, and returns its row of results."""
+    timer = fit(prepared, folder, resume=resume)
+    return {**row_of(prepared, folder), **timer.result()}
+
+
+def fit(
+    prepared: Prepared, folder: pathlib.Path, *, resume: bool = True
+) -> run_files.StepTimer:
+    """Trains a model; in the end it has its best weights.
 
     A run that was killed goes on from its last checkpoint. Besides checkpoints the
     folder gets config.json, metrics.jsonl, TensorBoard logs, model.keras and
@@ -106,7 +114,7 @@ def train(
     halving.best.restore(model)
     model.save(folder / "model.keras")
     corpus.vocabulary.save(folder / "vocabulary.txt")
-    return {**row_of(prepared, folder), **timer.result()}
+    return timer
 
 
 def build_model(
