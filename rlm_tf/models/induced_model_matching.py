@@ -61,7 +61,8 @@ class InducedModelMatching(ObjectiveModel):
             steps without k samples match soft targets in the main pass (dropout on);
             the embedding gets twice the main gradient, once IMM is active, and none of
             the k-sample gradient. Give it `SampledContexts(truncated=True)`, which is
-            the authors' way, too.
+            the authors' way, too. Their k-sample steps also move by one from epoch to
+            epoch, which is not repeated.
         clip_norm: With in-batch contexts the gradient of the total is clipped to this
             norm; with separate clipping (always with sampled contexts) each term's
             gradient is, before its coefficient multiplies it.

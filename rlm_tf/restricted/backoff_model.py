@@ -28,7 +28,9 @@ class BackoffModel(RestrictedModel):
     row costs one product of length V and a sum of the words seen after the context;
     rows of equal contexts are made once. Inside graphs, an id outside `[0, V)` counts
     as a word never seen in a context. XLA cannot compile `log_probs` and `probs`: how
-    many table entries they read depends on the data.
+    many table entries they read depends on the data. Rows are float32 and exact to some
+    1e-7; a file that gives a word far less than its back-off share (no Kneser-Ney model
+    does) loses such a probability there, while `score` keeps it.
 
     Args:
         order: Length of the longest n-grams; the short context has `order - 1` words.
