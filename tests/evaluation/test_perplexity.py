@@ -77,6 +77,8 @@ def test_carried_state_of_the_model_is_untouched(model, tokens):
 
 def test_wrapper_and_model_without_states(model, tokens):
     class Wrapper(keras.Model):
+        wraps_language_model = True
+
         def __init__(self, model):
             super().__init__()
             self.model = model

@@ -24,6 +24,7 @@ from rlm_tf.models import InBatchContexts
 
 ROOT = pathlib.Path(__file__).parents[2]
 SMOKE = PRESETS["smoke"]
+ONE_POINT = Preset(crosstalk_ks=(1,), direct_ks=(), memory_processes=1)
 
 
 def run(*arguments):
@@ -73,7 +74,7 @@ def test_smoke_preset(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_memory_of_a_point_in_a_process_of_its_own():
-    row = memory.measure("smoke", Preset(crosstalk_ks=(1,), direct_ks=()), "", (1,))
+    row = memory.measure("smoke", ONE_POINT, "", (1,))
     (point,) = row.numbers["points"]
     assert point["gradient"] == "crosstalk" and point["k"] == 1
     assert point["peak_mib"] == point["baseline_mib"] + point["step_mib"]

@@ -40,7 +40,9 @@ def _run(output: pathlib.Path, *flags: str) -> str:
 
 def _without_times(row: dict) -> dict:
     return {
-        key: row[key] for key in row if key not in ("seconds", "finished", "commit")
+        key: row[key]
+        for key in row
+        if key not in ("seconds", "finished", "commit", "step_ms", "other_cores")
     }
 
 

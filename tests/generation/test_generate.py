@@ -151,6 +151,8 @@ def test_stop_token_ends_a_row_only(recurrent):
 
 def test_wrapper_is_opened(recurrent):
     class Wrapper(keras.Model):
+        wraps_language_model = True
+
         def __init__(self, model):
             super().__init__()
             self.model = model
