@@ -170,8 +170,10 @@ def _report(rows: list[report.Row], output: pathlib.Path) -> None:
     )
     (output / "table.md").write_text(text, "utf-8")
     figure = output / "learning_curves.png"
-    report.learning_curves(rows, figure, title)
-    print(f"\n{text}\n{output / 'table.md'}\n{figure}", flush=True)
+    drawn = report.learning_curves(rows, figure, title)
+    print(f"\n{text}\n{output / 'table.md'}", flush=True)
+    if drawn:
+        print(figure, flush=True)
 
 
 def _project() -> None:

@@ -167,8 +167,18 @@ def settings_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None:
-    """Writes a figure of validation perplexity against epochs."""
+def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> bool:
+    """Writes a figure of validation perplexity against epochs.
+
+    Interpolation is left out: it is not trained, its curve would be that of the model
+    before it is mixed.
+
+    Returns:
+        Whether there was anything to draw.
+    """
+    rows = [row for row in rows if row["config"]["arm"] != "interpolation"]
+    if not rows:
+        return False
     import matplotlib
 
     matplotlib.use("Agg")
@@ -180,6 +190,7 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> None
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
+    return True
 
 
 def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
@@ -214,7 +225,7 @@ def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
             color=line.get_color(),
         )
         lowest = min(lowest, np.nanmin(mean))
-        starts.append(mean[min(2, length - 1)])
+        starts.append(mean[length // 6])
     axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
