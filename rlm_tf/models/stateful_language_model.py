@@ -86,7 +86,7 @@ class StatefulLanguageModel(ObjectiveModel):
         Returns:
             Features `[B, T, D]`, the softmax layer's input, and the new states.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `forward`.")
 
     def features(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Returns the features `[B, T, D]` before the softmax layer.
@@ -143,7 +143,7 @@ class StatefulLanguageModel(ObjectiveModel):
     @property
     def feature_width(self) -> int:
         """Width D of the features."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `feature_width`.")
 
     def tied_kernel(self) -> tf.Tensor | None:
         """Returns the `[V, D]` matrix that the output layer borrows, or None."""

@@ -39,7 +39,7 @@ class RestrictedModel(keras.layers.Layer):
             ValueError: If the shape or dtype is wrong or, outside of graphs, if an id
                 is not in `[0, V)`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `log_probs`.")
 
     def probs(self, short_contexts: TensorLike) -> tf.Tensor:
         """Returns probabilities, float32 `[N, V]`; zeros are exact. See `log_probs`."""
