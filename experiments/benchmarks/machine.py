@@ -67,12 +67,17 @@ class OtherPrograms:
         self._own = _own_seconds()
 
     def cores(self) -> float | None:
-        """Returns the mean number of cores; None where the system does not tell."""
+        """Returns the mean number of cores; None where the system does not tell.
+
+        The readings are taken one after another and count whole ticks of the clock, so
+        that the value may be off by a tick or two an interval.
+        """
         busy = _busy_seconds()
         if busy is None or self._busy is None:
             return None
         others = (busy - self._busy) - (_own_seconds() - self._own)
-        return max(others / (time.perf_counter() - self._start), 0.0)
+        cores = others / (time.perf_counter() - self._start)
+        return min(max(cores, 0.0), float(os.cpu_count() or 1))
 
 
 def _busy_seconds() -> float | None:
