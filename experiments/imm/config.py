@@ -66,8 +66,17 @@ class RunConfig:
     def name(self) -> str:
         """A short name of the run, unique within a study."""
         part = "" if self.fraction == 1 else f"-{round(1 / self.fraction)}th"
-        text = "-all" if self.uses_imm and self.restricted_text == "all" else ""
-        return f"{self.arm}{text}{part}-seed{self.seed}"
+        return f"{self.arm_name}{part}-seed{self.seed}"
+
+    @property
+    def arm_name(self) -> str:
+        """The arm and what sets two runs of it apart in tables."""
+        name = self.arm
+        if self.uses_imm and self.restricted_text == "all":
+            name += "-all"
+        if self.arm == "imm-in-batch" and self.min_count != RunConfig.min_count:
+            name += f"-count{self.min_count}"
+        return name
 
     @property
     def command(self) -> str:

@@ -30,6 +30,7 @@ _COLOURS = {
     "none": "#4c4c4c",
     "noising-bigram-kn": "#e69f00",
     "imm-in-batch": "#0072b2",
+    "imm-in-batch-count1": "#56b4e9",
     "imm-in-batch-all": "#009e73",
     "imm-sampled": "#cc79a7",
 }

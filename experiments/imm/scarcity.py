@@ -7,15 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from experiments.imm.config import RunConfig
 from experiments.imm.report import Row, colour_of, number
 from rlm_tf.evaluation import ScalingLaw, fit_scaling_law
 
 
 def arm_of(row: Row) -> str:
-    """Returns the arm of a row, with `-all` for a restricted model of all the text."""
-    config = row["config"]
-    uses_all = config["restricted_text"] == "all" and config["arm"].startswith("imm-")
-    return config["arm"] + ("-all" if uses_all else "")
+    """Returns the arm of a row as `RunConfig.arm_name` has it."""
+    return RunConfig(**row["config"]).arm_name
 
 
 def mean_losses(rows: Sequence[Row], text: str) -> dict[str, dict[int, float]]:

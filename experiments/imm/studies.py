@@ -21,13 +21,21 @@ PTB = RunConfig(corpus="ptb", fraction=1 / 8, epochs=25)
 
 # The best of six trials each (study "tuning": an eighth, 10 epochs, seed 1), by
 # validation perplexity; of two that differ by less than 0.2 % the cheaper. Arm
-# `interpolation` takes its pick of the trials of `none`, by its own perplexity.
+# `interpolation` takes its pick of the trials of `none`, by its own perplexity, and
+# `imm-in-batch-count1` is the best variant of the study "ablation".
 TUNED: dict[str, dict[str, Any]] = {
     "none": {"dropout": 0.4},
     "interpolation": {"dropout": 0.3},
     "noising-bigram-kn": {"dropout": 0.3, "gamma0": 0.2},
     "imm-in-batch": {"dropout": 0.4, "coefficient": 0.2, "bank_size": 7000},
+    "imm-in-batch-count1": {
+        "arm": "imm-in-batch",
+        "dropout": 0.4,
+        "coefficient": 0.2,
+        "min_count": 1,
+    },
     "imm-in-batch-all": {
+        "arm": "imm-in-batch",
         "restricted_text": "all",
         "dropout": 0.3,
         "coefficient": 1.0,
@@ -80,7 +88,7 @@ _TRIALS: dict[str, list[dict[str, Any]]] = {
 
 
 def arm_config(base: RunConfig, arm: str, **changes: Any) -> RunConfig:
-    """Returns the tuned settings of an arm; the suffix `-all` is a restricted text.
+    """Returns the tuned settings of an arm of `TUNED`.
 
     Raises:
         ValueError: If the arm has not been tuned.
@@ -90,8 +98,8 @@ def arm_config(base: RunConfig, arm: str, **changes: Any) -> RunConfig:
             f"The arm {arm} is not tuned yet: run --study=tuning first, and enter the "
             "best trial's settings in TUNED of experiments/imm/studies.py."
         )
-    settings = {**TUNED[arm], **changes}
-    return dataclasses.replace(base, arm=arm.removesuffix("-all"), **settings)
+    settings = {"arm": arm, **TUNED[arm], **changes}
+    return dataclasses.replace(base, **settings)
 
 
 def tuning(seeds: list[int]) -> list[Run]:
@@ -111,14 +119,7 @@ def tuning(seeds: list[int]) -> list[Run]:
 
 def main(seeds: list[int]) -> list[Run]:
     """An eighth of the text: every arm, every seed, 25 epochs."""
-    # Interpolation last: it is also a column of every other arm.
-    arms = [[arm for arm in TUNED if arm != "interpolation"], ["interpolation"]]
-    runs = [
-        arm_config(PTB, arm, seed=seed)
-        for part in arms
-        for seed in seeds
-        for arm in part
-    ]
+    runs = [arm_config(PTB, arm, seed=seed) for seed in seeds for arm in TUNED]
     return [Run(config.name, config) for config in runs]
 
 
@@ -127,7 +128,7 @@ def scarcity(seeds: list[int]) -> list[Run]:
     runs = [
         arm_config(PTB, arm, seed=seeds[0], fraction=1 / part)
         for part in (16, 4, 2)
-        for arm in ("none", "imm-in-batch", "imm-in-batch-all")
+        for arm in ("none", "imm-in-batch-count1", "imm-in-batch-all")
     ]
     return [Run(config.name, config) for config in runs]
 
@@ -147,10 +148,16 @@ def ablation(seeds: list[int]) -> list[Run]:
     variants: dict[str, dict[str, Any]] = {
         "reference": {},
         "no-bank-count-1": {"min_count": 1, "bank_size": 0},
+        "no-bank-count-1-lambda-0.5": {
+            "min_count": 1,
+            "bank_size": 0,
+            "coefficient": 0.5,
+        },
         "no-bank-count-2": {"min_count": 2, "bank_size": 0},
         "no-bank-count-5": {"bank_size": 0},
         "no-bank-count-10": {"min_count": 10, "bank_size": 0},
         "bank-count-2": {"min_count": 2},
+        "bank-count-1-to-5": {"min_count": 1, "bank_target": 5},
         "bank-20000": {"bank_size": 20000},
         "bank-20000-to-20": {"bank_size": 20000, "bank_target": 20},
         "evaluation-pass": {"pass_mode": "evaluation"},
@@ -173,7 +180,7 @@ def sampler(seeds: list[int]) -> list[Run]:
     base = dataclasses.replace(PTB, fraction=1 / 16, epochs=10, seed=seeds[0])
     runs = [
         Run(arm, arm_config(base, arm))
-        for arm in ("none", "noising-bigram-kn", "imm-in-batch")
+        for arm in ("none", "noising-bigram-kn", "imm-in-batch", "imm-in-batch-count1")
     ]
     shared = {
         key: value
@@ -191,7 +198,7 @@ def sampler(seeds: list[int]) -> list[Run]:
 def full(seeds: list[int]) -> list[Run]:
     """The whole text, 12 epochs, one seed."""
     base = dataclasses.replace(PTB, fraction=1.0, epochs=12, seed=seeds[0])
-    runs = [arm_config(base, arm) for arm in ("none", "imm-in-batch")]
+    runs = [arm_config(base, arm) for arm in ("none", "imm-in-batch-count1")]
     return [Run(config.name, config) for config in runs]
 
 
