@@ -27,8 +27,8 @@ class InBatchContexts(tf.Module):
     """The positions of a batch that share a short context are its extended contexts.
 
     Their predictions were computed by the main forward pass, so the induced model of
-    every short context in the batch, Eq. (9) restricted to the batch, costs a product
-    with a one-hot matrix, where the published sampler runs the model k times more.
+    every short context in the batch, Eq. (9) restricted to the batch, costs a few sums,
+    where the published sampler runs the model k times more.
 
     The number n of predictions behind an induced model is what the batch gives. n = 1
     is the noising loss of Eq. (16), which pulls the full model towards the restricted

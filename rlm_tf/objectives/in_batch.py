@@ -2,9 +2,8 @@
 
 `objectives.imm` takes K sampled predictions a position. Here the samples are the
 predictions that the batch holds anyway: all positions with the same short context form
-a group and their mean is that context's induced model. Groups are ragged, so the sums
-are products with a one-hot matrix, and value and gradient are written by hand: a step
-with IMM must cost little more than one without.
+a group and their mean is that context's induced model. Value and gradient are written
+by hand, pass by pass: a step with IMM must cost little more than one without.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ class Groups(NamedTuple):
 
     Attributes:
         rows: int32 `[M]`, distinct rows of the batch that belong to a group.
-        groups: int32 `[M]`, the group of each; every group has at least one row.
+        groups: int32 `[M]`, the group of each; every group has at least one row. Any
+            order; the losses sort (see `by_group`).
         target_probs: `[G, V]`, the restricted model; exact zeros contribute nothing.
         bank_sums: `[G, V]`, sums of further predictions that get no gradient, or None.
         bank_counts: `[G]`, how many predictions `bank_sums` holds, or None.
@@ -76,6 +76,7 @@ def grouped_induced_cross_entropy(logits: tf.Tensor, groups: Groups) -> LossOutp
         ValueError: If shapes do not fit.
     """
     check_groups("grouped_induced_cross_entropy", groups, logits=(logits, "N V"))
+    groups = by_group(groups)
     members = tf.gather(logits, groups.rows)
 
     @tf.custom_gradient
@@ -90,6 +91,14 @@ def grouped_induced_cross_entropy(logits: tf.Tensor, groups: Groups) -> LossOutp
 
     loss, log_sums = compute(members)
     return LossOutput(loss, GroupExtra(tf.stop_gradient(log_sums)))
+
+
+def by_group(groups: Groups) -> Groups:
+    """Returns the same groups with the rows of each side by side, as `Pool` wants."""
+    order = tf.argsort(groups.groups, stable=True)
+    return groups._replace(
+        rows=tf.gather(groups.rows, order), groups=tf.gather(groups.groups, order)
+    )
 
 
 def check_groups(
@@ -116,7 +125,7 @@ class Pool:
     that holds exponentials need not divide them.
 
     Args:
-        groups: The groups.
+        groups: The groups, ascending.
         values: `[M, V]`, probabilities of the rows times `scales`.
         log_probs: Computes `[M, V]`; called only where sums of `values` underflow.
         scales: `[M]`, or None for ones.
@@ -137,24 +146,22 @@ class Pool:
         self.bank_sums = groups.bank_sums
         self.target_probs = tf.stop_gradient(tf.cast(groups.target_probs, dtype))
         self.num_groups = tf.shape(groups.target_probs)[0]
-        one_hot = tf.one_hot(groups.groups, self.num_groups, axis=0, dtype=dtype)
-        counts = tf.reduce_sum(one_hot, axis=1)
+        counts = tf.math.segment_sum(tf.ones_like(self.scales), groups.groups)
+        probs = values if scales is None else values / scales[:, tf.newaxis]
+        self.sums = tf.math.segment_sum(probs, groups.groups)
         self.enlargement: tf.Tensor | None = None
-        sums = (one_hot / self.scales) @ values
         if groups.bank_sums is not None:
             self.bank_sums = tf.stop_gradient(tf.cast(groups.bank_sums, dtype))
-            sums += self.bank_sums
+            self.sums += self.bank_sums
             enlarged = counts + tf.cast(groups.bank_counts, dtype)
             self.enlargement = enlarged / counts
             counts = enlarged
-        self.is_safe = tf.reduce_min(sums) > _SAFE_PROBABILITY
-        self.log_sums = tf.cond(
-            self.is_safe, lambda: tf.math.log(sums), self._exact_log_sums
+        self.is_safe = tf.reduce_min(self.sums) > _SAFE_PROBABILITY
+        self.log_sums, inner = tf.cond(
+            self.is_safe, self._fast_log_sums, self._exact_log_sums
         )
-        log_induced = self.log_sums - tf.math.log(counts)[:, tf.newaxis]
-        self.loss = -tf.reduce_sum(
-            multiply_no_nan_log(self.target_probs, log_induced), axis=-1
-        )
+        mass = tf.reduce_sum(self.target_probs, axis=-1)
+        self.loss = mass * tf.math.log(counts) - inner
 
     def cotangent(self, loss_gradient: tf.Tensor) -> tf.Tensor:
         """Returns the gradient of `sum_g loss_gradient_g loss_g` to the logits.
@@ -182,14 +189,9 @@ class Pool:
         )
 
     def _fast_cotangent(self, scaled: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
-        ratios = scaled * tf.exp(-self.log_sums)
-        # All inner products, of which one a row is needed, cost less than one more
-        # elementwise pass over [M, V].
-        inner = tf.gather(
-            tf.matmul(self.values, ratios, transpose_b=True), self.groups, batch_dims=1
-        )
-        level = shift + inner / self.scales
-        return self.values * (level[:, tf.newaxis] - tf.gather(ratios, self.groups))
+        ratios = tf.gather(scaled / self.sums, self.groups)
+        level = shift + tf.reduce_sum(self.values * ratios, axis=-1) / self.scales
+        return self.values * (level[:, tf.newaxis] - ratios)
 
     def _exact_cotangent(self, scaled: tf.Tensor, shift: tf.Tensor) -> tf.Tensor:
         # C_i = Q_i / S, zero where no member gives the word any probability.
@@ -200,14 +202,20 @@ class Pool:
         level = shift + tf.reduce_sum(share, axis=-1)
         return self.values * level[:, tf.newaxis] - share * self.scales[:, tf.newaxis]
 
-    def _exact_log_sums(self) -> tf.Tensor:
+    def _fast_log_sums(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns `log S` and its inner product with the targets."""
+        log_sums = tf.math.log(self.sums)
+        return log_sums, tf.reduce_sum(self.target_probs * log_sums, axis=-1)
+
+    def _exact_log_sums(self) -> tuple[tf.Tensor, tf.Tensor]:
         log_probs = self.log_probs()
         highest = tf.math.unsorted_segment_max(log_probs, self.groups, self.num_groups)
         highest = tf.maximum(highest, log_probs.dtype.min)
         shifted = tf.exp(log_probs - tf.gather(highest, self.groups))
         sums = tf.math.unsorted_segment_sum(shifted, self.groups, self.num_groups)
         log_sums = tf.math.log(sums) + highest
-        if self.bank_sums is None:
-            return log_sums
-        stacked = tf.stack([log_sums, tf.math.log(self.bank_sums)])
-        return tf.reduce_logsumexp(stacked, axis=0)
+        if self.bank_sums is not None:
+            stacked = tf.stack([log_sums, tf.math.log(self.bank_sums)])
+            log_sums = tf.reduce_logsumexp(stacked, axis=0)
+        products = multiply_no_nan_log(self.target_probs, log_sums)
+        return log_sums, tf.reduce_sum(products, axis=-1)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating
-from rlm_tf.objectives.in_batch import Groups, Pool, check_groups
+from rlm_tf.objectives.in_batch import Groups, Pool, by_group, check_groups
 from rlm_tf.objectives.linear_softmax import exponentials, logits_of, pull_back
 
 
@@ -56,6 +56,7 @@ def linear_joint_cross_entropy(
         "linear_joint_cross_entropy", groups, targets=(targets, "N"), **operands
     )
     check_floating("linear_joint_cross_entropy", features=features, kernel=kernel)
+    groups = by_group(groups)
 
     @tf.custom_gradient
     def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:
