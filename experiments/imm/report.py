@@ -198,7 +198,7 @@ def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
     """Draws a line an arm, the mean over seeds, and a band of their range."""
     from matplotlib import ticker
 
-    lowest, starts = np.inf, []
+    lowest, longest, starts = np.inf, 1, []
     for name, members in grouped(rows).items():
         # Reloading the best weights makes the best so far the model that is kept.
         curves = [
@@ -206,6 +206,7 @@ def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
             for row in members
         ]
         length = min(len(curve) for curve in curves)
+        longest = max(longest, length)
         stacked = np.array([curve[:length] for curve in curves])
         mean = stacked.mean(axis=0)
         epochs = np.arange(1, length + 1)
@@ -228,6 +229,8 @@ def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
         lowest = min(lowest, np.nanmin(mean))
         starts.append(mean[length // 6])
     axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
+    # Room for the last values.
+    axes.set_xlim(0, 1.08 * longest)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel("validation perplexity (best so far)")
