@@ -26,8 +26,8 @@ $(VENV)/.peers: requirements-peers.lock $(VENV)/.installed
 	touch $@
 
 demo: venv  ## Trains with and without IMM on the embedded corpus, compares, exports.
-	$(BIN)/python -m experiments.imm_lm --preset=small --output_dir=runs/demo \
-	    --export=saved_models/demo
+	$(BIN)/python -m experiments.imm_lm --preset=small --min_count=1 \
+	    --output_dir=runs/demo --export=saved_models/demo
 
 test: venv  ## Runs the whole test suite.
 	$(BIN)/python -m pytest
