@@ -15,6 +15,7 @@ but TensorFlow to run. `saved_models/README.md` tells how to serve it.
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -78,6 +79,7 @@ def main(config: Config) -> pathlib.Path:
         )
     if not config.seeds:
         raise ValueError("--seeds must name at least one integer.")
+    _check_sampling(config)
     path = pathlib.Path(config.output_dir)
     if not (config.resume and (path / "saved_model.pb").is_file()):
         # A graph that is traced next to a GPU may hold operations only a GPU has.
@@ -93,6 +95,21 @@ def main(config: Config) -> pathlib.Path:
     for line in describe(config, path):
         print(line)
     return path
+
+
+def _check_sampling(config: Config) -> None:
+    """Raises ValueError before anything is trained for samples nobody can draw."""
+    for flag, possible, expected in (
+        ("max_tokens", config.max_tokens >= 0, "at least 0"),
+        ("temperature", 0 <= config.temperature < math.inf, "at least 0 and finite"),
+        ("top_k", config.top_k >= 0, "at least 0"),
+        ("top_p", 0 <= config.top_p <= 1, "in [0, 1]"),
+        ("context_length", config.context_length >= 0, "at least 0"),
+    ):
+        if not possible:
+            raise ValueError(
+                f"--{flag} must be {expected}, found {getattr(config, flag)}."
+            )
 
 
 # === Model ===

@@ -31,6 +31,16 @@ def user_errors() -> Iterator[None]:
         sys.exit(f"error: {error}")
 
 
+def refuse_arguments(arguments: list[str]) -> None:
+    """Ends the program if anything but flags was given, such as `--resume false`.
+
+    Args:
+        arguments: What absl gives to `main`: the program, then what it did not read.
+    """
+    if len(arguments) > 1:
+        raise app.UsageError(f"unexpected arguments: {' '.join(arguments[1:])}")
+
+
 def run(main: Callable[[Any], Any], config_class: type) -> None:
     """Runs a binary whose flags are the fields of a dataclass, with its defaults.
 
@@ -58,8 +68,7 @@ def run(main: Callable[[Any], Any], config_class: type) -> None:
         _show_in_help(field.name)
 
     def from_flags(arguments: list[str]) -> None:
-        if len(arguments) > 1:
-            raise app.UsageError(f"unexpected arguments: {' '.join(arguments[1:])}")
+        refuse_arguments(arguments)
         silence_tensorflow()
         with user_errors():
             values = {}
@@ -68,7 +77,7 @@ def run(main: Callable[[Any], Any], config_class: type) -> None:
                 if isinstance(field.default, tuple):
                     kind = typing.get_args(hints[field.name])[0]
                     items = value or ()
-                    value = tuple(_read_as(field.name, item, kind) for item in items)
+                    value = tuple(read_as(field.name, item, kind) for item in items)
                 values[field.name] = value
             main(config_class(**values))
 
@@ -92,8 +101,7 @@ def define_flags(
         if field.name in without:
             continue
         kind, optional = _kind(hints[field.name])
-        default = "none" if field.default is None else field.default
-        help_text = f"{field.metadata['help']} [default: {default}]"
+        help_text = f"{field.metadata['help']} [the preset's]"
         if optional:
             help_text += " ('none' for none)"
         if kind is bool:
@@ -148,13 +156,18 @@ def _read(name: str, value: Any, hint: Any) -> Any:
         return value
     if optional and value.lower() == "none":
         return None
-    return _read_as(name, value, kind)
+    return read_as(name, value, kind)
 
 
-def _read_as(name: str, value: str, kind: type) -> Any:
+def read_as(name: str, value: str, kind: type) -> Any:
+    """Returns the value of flag `name` as an int, a float or a str.
+
+    Raises:
+        ValueError: If it is none.
+    """
     try:
         return kind(value)
     except ValueError:
         raise ValueError(
-            f"--{name} must be a {kind.__name__}, found {value!r}."
+            f"--{name} must be of type {kind.__name__}, found {value!r}."
         ) from None

@@ -52,14 +52,18 @@ flags.DEFINE_enum(
     "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
 )
 flags.DEFINE_integer(
-    "project_steps", 0, "Time so many steps instead, and project the hours of all."
+    "project_steps",
+    0,
+    "Time so many steps instead, and project the hours of all.",
+    lower_bound=0,
 )
 flags.DEFINE_string("export", None, "Folder for a SavedModel of the last run.")
 config_flags.define_flags(configs.RunConfig, without=("seed",))
 
 
-def main(_: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Runs what is not done yet, then writes table and figure."""
+    config_flags.refuse_arguments(arguments)
     if FLAGS.project_steps:
         _project()
         return
@@ -76,12 +80,14 @@ def main(_: list[str]) -> None:
     with config_flags.user_errors():
         if FLAGS.resume:
             _check_earlier(runs, output, results)
+        else:
+            _forget_earlier(runs, output, results)
     # Asked now: what is committed while a study runs is not what it runs.
     machine.commit()
     rows = []
     for number, run in enumerate(runs, start=1):
         path = results / f"{run.name}.json"
-        if FLAGS.resume and path.exists():
+        if path.exists():
             print(f"[{number}/{len(runs)}] {run.name}: done before", flush=True)
             rows.append(read_row(path))
             continue
@@ -90,7 +96,7 @@ def main(_: list[str]) -> None:
             prepared = training.prepare(
                 run.config, corpora[run.config.corpus], FLAGS.strategy
             )
-        row = training.train(prepared, output / run.name, resume=FLAGS.resume)
+        row = training.train(prepared, output / run.name)
         del prepared
         row["name"] = run.name
         run_files.write_json(path, row)
@@ -117,8 +123,17 @@ def _check_earlier(
             configs.check_same_settings(found, run.config, str(settings))
 
 
+def _forget_earlier(
+    runs: list[Run], output: pathlib.Path, results: pathlib.Path
+) -> None:
+    """Removes what the runs have left, so that a kill leaves nothing to be mistaken."""
+    for run in runs:
+        (results / f"{run.name}.json").unlink(missing_ok=True)
+        training.clear(output / run.name)
+
+
 def _runs() -> list[Run]:
-    seeds = [int(seed) for seed in FLAGS.seeds]
+    seeds = [config_flags.read_as("seeds", seed, int) for seed in FLAGS.seeds]
     if FLAGS.study:
         given = config_flags.given_flags(configs.RunConfig)
         given += [name for name in ("preset", "arms") if FLAGS[name].present]

@@ -10,6 +10,7 @@ import pathlib
 
 from absl import app, flags
 
+from experiments.flags import refuse_arguments
 from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
@@ -24,8 +25,9 @@ flags.DEFINE_string("results_dir", "experiments/results/imm_lm", "Folder of the 
 flags.DEFINE_string("output_dir", "experiments/figures", "Folder of the figures.")
 
 
-def main(_: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Reports every study that has rows."""
+    refuse_arguments(arguments)
     results, figures = pathlib.Path(FLAGS.results_dir), pathlib.Path(FLAGS.output_dir)
     rows = {name: _rows(results / name) for name in STUDIES}
     for name, members in rows.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 from experiments.flags import setting
@@ -163,3 +164,21 @@ def check_config(config: RunConfig) -> None:
             raise ValueError(
                 f"--{field} must be at least 1, found {getattr(config, field)}."
             )
+    positive = (
+        "learning_rate",
+        "clip_norm",
+        "start_perplexity",
+        "start_learning_rate",
+    )
+    for field in positive:
+        value = getattr(config, field)
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"--{field} must be positive and finite, found {value}.")
+    if not 0 < config.decay < 1:
+        raise ValueError(f"--decay must lie in (0, 1), found {config.decay}.")
+    if config.max_decays is not None and config.max_decays < 0:
+        raise ValueError(
+            f"--max_decays must not be negative, found {config.max_decays}."
+        )
+    if not 0 <= config.gamma0 <= 1:
+        raise ValueError(f"--gamma0 must lie in [0, 1], found {config.gamma0}.")

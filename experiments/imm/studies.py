@@ -156,6 +156,19 @@ def ablation(seeds: list[int]) -> list[Run]:
         "no-bank-count-2": {"min_count": 2, "bank_size": 0},
         "no-bank-count-5": {"bank_size": 0},
         "no-bank-count-10": {"min_count": 10, "bank_size": 0},
+        # lambda times the share of positions in the term, which is a mean over these:
+        # the weight that each has with `min_count` 1 and lambda 0.2.
+        "no-bank-count-2-lambda-0.12": {
+            "min_count": 2,
+            "bank_size": 0,
+            "coefficient": 0.12,
+        },
+        "no-bank-count-5-lambda-0.077": {"bank_size": 0, "coefficient": 0.077},
+        "no-bank-count-10-lambda-0.061": {
+            "min_count": 10,
+            "bank_size": 0,
+            "coefficient": 0.061,
+        },
         "bank-count-2": {"min_count": 2},
         "bank-count-1-to-5": {"min_count": 1, "bank_target": 5},
         "bank-20000": {"bank_size": 20000},

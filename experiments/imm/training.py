@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import shutil
 from typing import Any
 
 import keras
@@ -59,17 +60,21 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
     return Prepared(config, corpus, text, n_grams, model)
 
 
-def train(
-    prepared: Prepared, folder: pathlib.Path, *, resume: bool = True
-) -> dict[str, Any]:
+def clear(folder: pathlib.Path) -> None:
+    """Removes what `fit` has written into a run's folder."""
+    for name in ("checkpoints", "tensorboard"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def train(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
     """Trains a model into `folder`, see `fit`, and returns its row of results."""
-    timer = fit(prepared, folder, resume=resume)
+    timer = fit(prepared, folder)
     return {**row_of(prepared, folder), **timer.result()}
 
 
-def fit(
-    prepared: Prepared, folder: pathlib.Path, *, resume: bool = True
-) -> run_files.StepTimer:
+def fit(prepared: Prepared, folder: pathlib.Path) -> run_files.StepTimer:
     """Trains a model; in the end it has its best weights.
 
     A run that was killed goes on from its last checkpoint. Besides checkpoints the
@@ -98,7 +103,7 @@ def fit(
     noise = _noise(config, text, len(corpus.vocabulary))
     data = ResumableBatches(batches, transform=noise)
     timer = run_files.StepTimer()
-    saver = ExactResume(folder / "checkpoints", data, kept, resume=resume)
+    saver = ExactResume(folder / "checkpoints", data, kept)
     model.fit(
         data.dataset,
         epochs=config.epochs,

@@ -67,6 +67,10 @@ def test_existing_export(trained, capsys):
         ({"model": "gone.keras"}, FileNotFoundError, "--model: .*gone.keras"),
         ({"vocabulary": "gone.txt"}, FileNotFoundError, "--vocabulary: .*gone.txt"),
         ({"preset": "huge"}, ValueError, "smoke, small, paper; found 'huge'"),
+        ({"temperature": -1.0}, ValueError, "--temperature must be at least 0"),
+        ({"top_k": -1}, ValueError, "--top_k must be at least 0"),
+        ({"top_p": 1.5}, ValueError, r"--top_p must be in \[0, 1\], found 1.5"),
+        ({"max_tokens": -2}, ValueError, "--max_tokens must be at least 0"),
     ],
 )
 def test_mistakes(trained, changes, error, message):

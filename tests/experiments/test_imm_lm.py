@@ -89,12 +89,44 @@ def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
     assert [point["epoch"] for point in killed["curve"]] == [0, 1, 2, 3]
 
 
-def test_wrong_flags_get_one_message(tmp_path):
-    process = _start(tmp_path, "--arms=magic")
-    _, errors = process.communicate(timeout=100)
+@pytest.mark.slow
+def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
+    name = "none-20th-seed1"
+    row = tmp_path / "results" / f"{name}.json"
+    _run(tmp_path, "--arms=none", "--epochs=1")
+    process = _start(tmp_path, "--arms=none", "--epochs=3", "--noresume")
+    checkpoints = tmp_path / name / "checkpoints"
+    deadline = time.monotonic() + 200
+    while row.exists() or not any(checkpoints.glob("checkpoint-*")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not row.exists()
+    _run(tmp_path, "--arms=none", "--epochs=3")
+    assert [point["epoch"] for point in json.loads(row.read_text())["curve"]] == [
+        0,
+        1,
+        2,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--arms=magic"], "error: --arm must be one of none"),
+        (["--seeds=1,a"], "error: --seeds must be of type int, found 'a'"),
+        (["--resume", "false"], "unexpected arguments: false"),
+        (["--project_steps=-1"], "-1 is not a non-negative integer"),
+    ],
+)
+def test_wrong_flags_get_one_message(tmp_path, flags, message):
+    process = _start(tmp_path, *flags)
+    printed, errors = process.communicate(timeout=100)
     assert process.returncode != 0
-    assert errors.startswith("error: --arm must be one of none")
+    assert message in errors + printed
     assert "Traceback" not in errors
+    assert not list(tmp_path.iterdir())
 
 
 def test_help_is_readable():
@@ -105,7 +137,8 @@ def test_help_is_readable():
     ).stdout
     for flag in ("--preset", "--data_dir", "--output_dir", "--seeds", "--resume"):
         assert flag.strip("-") in printed
-    assert "lambda of IMM. [default: 0.2]" in printed
+    # A preset may have another value than the dataclass.
+    assert "lambda of IMM. [the preset's]" in printed
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -119,6 +152,11 @@ def test_presets_are_possible(name):
         ({"fraction": 0.0}, r"--fraction must lie in \(0, 1\]"),
         ({"restricted_text": "some"}, "--restricted_text must be"),
         ({"epochs": 0}, "--epochs must be at least 1"),
+        ({"decay": 2.0}, r"--decay must lie in \(0, 1\), found 2.0"),
+        ({"max_decays": -1}, "--max_decays must not be negative"),
+        ({"gamma0": 7.0}, r"--gamma0 must lie in \[0, 1\]"),
+        ({"learning_rate": -1.0}, "--learning_rate must be positive"),
+        ({"start_perplexity": -3.0}, "--start_perplexity must be positive"),
     ],
 )
 def test_impossible_settings_are_named(changes, message):

@@ -223,7 +223,9 @@ def test_flags_override_only_what_is_given():
     values["test_limit"].value = "none"
     assert config_flags.config_from_flags(_Settings(), values).test_limit is None
     values["test_rate"].value = "much"
-    with pytest.raises(ValueError, match="--test_rate must be a float, found 'much'"):
+    with pytest.raises(
+        ValueError, match="--test_rate must be of type float, found 'much'"
+    ):
         config_flags.config_from_flags(_Settings(), values)
 
 
