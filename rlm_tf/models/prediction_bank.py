@@ -81,7 +81,8 @@ class PredictionBank(tf.Module):
     def write(self, features: tf.Tensor, keys: tf.Tensor) -> None:
         """Puts new entries in front and drops the oldest beyond `size`.
 
-        Features that are not finite are left out: a diverged step leaves no trace.
+        Features that are not finite are left out. Those of weights that have been given
+        up since, by going back to the best ones, stay until newer ones push them out.
 
         Args:
             features: `[N, D]`.

@@ -8,6 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from rlm_tf.training.state_variables import fixed_weights
+
 
 class BestWeights:
     """Keeps a copy of weights and optimiser slots, and the value they reached.
@@ -15,7 +17,8 @@ class BestWeights:
     Copied are the weights and what the optimiser keeps for each of them (momentum of
     other weights would mislead). Not copied: learning rate, number of iterations and
     the scale of a loss-scaling optimiser, which go on; random and carried states, which
-    belong to the position in the data. The copy is in memory; a checkpoint of
+    belong to the position in the data; the weights of restricted models, which do not
+    change. The copy is in memory; a checkpoint of
     `ExactResume` keeps it as part of the state of the callback that owns it.
 
     Attributes:
@@ -69,10 +72,5 @@ def _variables(model: keras.Model) -> list[keras.Variable]:
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     goes_on = (optimizer.iterations, optimizer.learning_rate)
     slots = [v for v in optimizer.variables if not any(v is g for g in goes_on)]
-    # Tables of n-grams do not change, and are larger than the model at times.
-    fixed = {
-        id(variable)
-        for restricted in getattr(model, "restricted_models", [])
-        for variable in restricted.weights
-    }
+    fixed = {id(weight) for weight in fixed_weights(model)}
     return [*(v for v in model.weights if id(v) not in fixed), *slots]

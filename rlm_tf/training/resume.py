@@ -14,7 +14,7 @@ import keras
 from rlm_tf.training import training_state
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
 from rlm_tf.training.resumable_batches import ResumableBatches
-from rlm_tf.training.state_variables import first_not_finite
+from rlm_tf.training.state_variables import first_not_finite, fixed_digest
 
 _LOGGER = logging.getLogger(__name__)
 _RUNS_OUT = "Your input ran out of data"
@@ -34,7 +34,8 @@ class ExactResume(keras.callbacks.Callback):
     `History` and the state of `callbacks`; after a completed run it loads the end and
     trains no further. A checkpoint holds every variable that `state_variables` finds
     (weights, optimiser, seed generators, carried states, metrics), the position in the
-    data and the callbacks' state. When checkpoints are written changes no result.
+    data and the callbacks' state; of restricted models only a digest, by which others
+    are refused. When checkpoints are written changes no result.
     They are written after every epoch and, within an epoch, as often as asked.
 
     Bits agree when the uninterrupted run is reproducible: every seed is given (a run
@@ -58,8 +59,11 @@ class ExactResume(keras.callbacks.Callback):
         resume: Whether to go on from what the folder holds; False removes it.
 
     Raises:
-        ValueError: If an argument is out of range. When training begins: if a
-            checkpoint is of another model, other batches or other callbacks.
+        ValueError: If an argument is out of range. When training begins: if the
+            checkpoint has another number of steps an epoch, callbacks of other classes,
+            variables of other names, shapes or dtypes, or other restricted models.
+            Nothing else is compared: text, dropout, seeds and other settings are the
+            program's to keep (`experiments.imm_lm` compares its own).
     """
 
     def __init__(
@@ -96,6 +100,7 @@ class ExactResume(keras.callbacks.Callback):
         self._last_time = 0.0
         self._epochs: list[int] = []
         self._logs: list[dict[str, float]] = []
+        self._fixed_digest = ""
         self._muted: warnings.catch_warnings | None = None
         # Keras waits for every step's logs as soon as one callback has this hook.
         if any(_has_batch_end(callback) for callback in self.callbacks):
@@ -113,6 +118,7 @@ class ExactResume(keras.callbacks.Callback):
         self._run("on_train_begin", logs)
         self._epochs, self._logs = [], []
         self._last_time = time.monotonic()
+        self._fixed_digest = fixed_digest(self.model)
         if not self.resume:
             self.store.clear()
         self._pending = self.store.load_latest()
@@ -229,6 +235,7 @@ class ExactResume(keras.callbacks.Callback):
             "history": {"epochs": self._epochs, "logs": self._logs},
             "callback_names": self._callback_names(),
             "callbacks": callbacks,
+            "restricted_models": self._fixed_digest,
         }
         self.store.save(state, arrays)
 
@@ -236,6 +243,7 @@ class ExactResume(keras.callbacks.Callback):
         for key, found in (
             ("steps", self.batches.steps),
             ("callback_names", self._callback_names()),
+            ("restricted_models", self._fixed_digest),
         ):
             expected = checkpoint.state[key]
             if expected != found:

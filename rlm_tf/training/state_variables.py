@@ -1,7 +1,8 @@
-"""Every variable that a training step may read or write, found by name."""
+"""Every variable that a training step may change, found by name."""
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,13 +34,14 @@ def state_variables(model: keras.Model) -> dict[str, tf.Variable]:
     of layers, metrics, optimisers, losses, modules and objects of classes defined
     outside Keras, TensorFlow and the standard library, and lists, tuples and
     dictionaries. It does not look into closures, nor at the global generators of Keras
-    and TensorFlow.
+    and TensorFlow. The weights of restricted models, which stay as they are, are left
+    out (`fixed_weights`).
 
     Under a strategy with several replicas, a variable of which every replica has its
     own (`ON_READ`) appears once a replica.
     """
     found: dict[str, tf.Variable] = {}
-    seen: set[int] = set()
+    seen = {id(weight.value) for weight in fixed_weights(model)}
     queue: deque[tuple[str, Any]] = deque([("", model)])
     # Breadth first: of several paths to a variable the shortest names it.
     while queue:
@@ -56,6 +58,25 @@ def state_variables(model: keras.Model) -> dict[str, tf.Variable]:
                 queue.append((f"{path}/{name}" if path else str(name), child))
     strategy = model.distribute_strategy
     return dict(_split_replicas(found, strategy))
+
+
+def fixed_weights(model: keras.Model) -> list[keras.Variable]:
+    """Returns the weights of a wrapper's restricted models, which stay as they are.
+
+    Tables of n-grams are larger than the language model at times.
+    """
+    restricted_models = getattr(model, "restricted_models", [])
+    return [weight for restricted in restricted_models for weight in restricted.weights]
+
+
+def fixed_digest(model: keras.Model) -> str:
+    """Returns SHA-256 of dtypes, shapes and values of the `fixed_weights`."""
+    digest = hashlib.sha256()
+    for weight in fixed_weights(model):
+        value = np.atleast_1d(weight.value.numpy())
+        digest.update(f"{weight.dtype} {value.shape}".encode())
+        digest.update(value.tobytes())
+    return digest.hexdigest()
 
 
 def read(variables: Mapping[str, tf.Variable]) -> dict[str, np.ndarray]:

@@ -11,16 +11,21 @@ from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.induced_model_matching import InducedModelMatching
 from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.restricted import KneserNey
-from rlm_tf.training import LearningRateHalving, ResumableBatches, StartRule
+from rlm_tf.training import (
+    ExactResume,
+    LearningRateHalving,
+    ResumableBatches,
+    StartRule,
+)
 from tests.training.toy import InterruptAt, Interruption, assert_same, interrupt, train
 
 TOKENS = np.random.default_rng(5).integers(0, 7, 4 * 3 * 6)
 
 
-def program():
+def program(counted=TOKENS):
     model = InducedModelMatching(
         RecurrentLanguageModel(7, 6, 1, dropout=0.3, seed=3),
-        KneserNey(order=2).fit(TOKENS, 7),
+        KneserNey(order=2).fit(counted, 7),
         InBatchContexts(min_count=2, bank_size=20),
     )
     return {
@@ -46,3 +51,15 @@ def test_resumes(tmp_path):
                 every_steps=1,
             )
     assert_same(train(tmp_path / "other", **program()), expected)
+
+
+def test_checkpoints_hold_no_tables_and_refuse_others(tmp_path):
+    result = train(tmp_path, **{**program(), "epochs": 1})
+    tables = result["model"].restricted_models[0].weights
+    store = ExactResume(tmp_path / "checkpoints", program()["batches"]).store
+    arrays = store.load_latest().arrays
+    assert tables and not any("restricted" in name for name in arrays)
+    halving = result["callbacks"][0].get_state()["best"]["arrays"]
+    assert len(halving) == len(result["model"].weights) - len(tables)
+    with pytest.raises(ValueError, match="its restricted_models are"):
+        train(tmp_path, **{**program(TOKENS[::-1]), "epochs": 2})
