@@ -42,7 +42,11 @@ def effective_counts(
         windows = np.lib.stride_tricks.sliding_window_view(
             tokens, context_length, axis=1
         )
-        keys = (windows @ digits)[weights[:, context_length - 1 :] > 0]
+        keys_of_steps, counts_at = (
+            windows @ digits,
+            weights[:, context_length - 1 :] > 0,
+        )
+        keys = keys_of_steps[counts_at]
         groups, numbers, number = np.unique(
             keys, return_inverse=True, return_counts=True
         )
@@ -52,7 +56,9 @@ def effective_counts(
         )
         number = number + np.minimum(in_bank, np.maximum(bank_target - number, 0))
         counts.append(number[numbers])
-        bank = np.concatenate([keys, bank])[:bank_size]
+        # The last step of the window is the newest, in every row.
+        newest_first = keys_of_steps.T[::-1][counts_at.T[::-1]]
+        bank = np.concatenate([newest_first, bank])[:bank_size]
     all_counts = np.concatenate(counts)
     levels = (10, 25, 50, 75, 90)
     return {

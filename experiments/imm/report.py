@@ -195,7 +195,10 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> bool
 
 
 def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
-    """Draws a line an arm, the mean over seeds, and a band of their range."""
+    """Draws a line an arm, the mean over seeds, and a band of their range.
+
+    Arms that never reached a finite perplexity are left out.
+    """
     from matplotlib import ticker
 
     lowest, longest, starts = np.inf, 1, []
@@ -209,6 +212,8 @@ def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
         longest = max(longest, length)
         stacked = np.array([curve[:length] for curve in curves])
         mean = stacked.mean(axis=0)
+        if not np.isfinite(mean).any():
+            continue
         epochs = np.arange(1, length + 1)
         colour = colour_of(name)
         (line,) = axes.plot(epochs, mean, label=name, color=colour, linewidth=1.8)
@@ -227,15 +232,18 @@ def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
             color=line.get_color(),
         )
         lowest = min(lowest, np.nanmin(mean))
-        starts.append(mean[length // 6])
-    axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
+        # The best so far never rises: its first value is its largest.
+        starts.append(np.nanmax(mean[length // 6 :]))
+    if starts:
+        axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
     # Room for the last values.
     axes.set_xlim(0, 1.08 * longest)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel("validation perplexity (best so far)")
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8)
+    if starts:
+        axes.legend(frameon=False, fontsize=8)
 
 
 def colour_of(name: str) -> str | None:

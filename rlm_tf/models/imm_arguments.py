@@ -73,6 +73,16 @@ def shared_vocabulary_size(
     return known.pop()
 
 
+def check_owner(contexts: Any, wrapper: keras.Model) -> None:
+    """Raises ValueError if contexts are already in use by another wrapper."""
+    owner = None if contexts.owner is None else contexts.owner()
+    if owner is not None and owner is not wrapper:
+        raise ValueError(
+            "InducedModelMatching: `contexts` already belong to another wrapper, whose "
+            "short contexts and banks they hold; make new ones for this one."
+        )
+
+
 def check_options(every: int, gradient: str, variant: str) -> None:
     """Raises ValueError for an option that does not exist."""
     if every < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
@@ -37,7 +38,14 @@ class InBatchContexts(tf.Module):
     a position has weight 0, and a bank of recent predictions that raises n. The bank's
     have no gradient; that of the batch's is enlarged to stand for them.
 
-    Positions of weight 0 are no contexts; other weights count as 1 in the IMM term.
+    The term is the mean over the positions whose group is large enough, so each of them
+    has the weight `coefficient / coverage` beside a position's main loss; `coverage` is
+    their share of the positions with a whole short context, logged as `imm_coverage`.
+    With rarer contexts (a higher `min_count`, a restricted model of higher order) a
+    coefficient therefore acts on fewer positions and more strongly on each: compare
+    settings at equal `coefficient / coverage`, too. A position of sample weight 0 is no
+    context; other sample weights multiply its share of the term, and every prediction
+    counts as one in its induced model.
 
     Args:
         min_count: Least number of predictions (batch and bank) behind an induced model.
@@ -88,6 +96,7 @@ class InBatchContexts(tf.Module):
         self.bank_size = bank_size
         self.bank_target = bank_target
         self.banks: list[PredictionBank] = []
+        self.owner: weakref.ref[InducedModelMatching] | None = None
 
     def prepare(self, owner: InducedModelMatching) -> None:
         """Creates the banks, one for each restricted model; called by the wrapper.
@@ -151,13 +160,9 @@ class InBatchContexts(tf.Module):
                     tf.gather(flat, tf.gather(keys.rows, order)),
                     tf.gather(keys.values, order),
                 )
+            weights = _group_weights(batch, sample_weight)
             induced_terms.append(
-                owner.induced_term(
-                    index,
-                    induced,
-                    tf.cast(batch.counts, tf.float32),
-                    clip_norm=clip,
-                )
+                owner.induced_term(index, induced, weights, clip_norm=clip)
             )
         if nll is None:
             nll = view.nll(outputs, y)
@@ -212,6 +217,16 @@ class InBatchContexts(tf.Module):
                 bank_counts=tf.boolean_mask(draw.counts, keep),
             )
         return batch, groups, _Keys(rows, tf.gather(flat_keys, rows))
+
+
+def _group_weights(batch: BatchGroups, sample_weight: tf.Tensor | None) -> tf.Tensor:
+    """Returns float32 `[G]`, the sample weights of each group's positions added up."""
+    if sample_weight is None:
+        return tf.cast(batch.counts, tf.float32)
+    weights = tf.reshape(tf.cast(sample_weight, tf.float32), [-1])
+    return tf.math.unsorted_segment_sum(
+        tf.gather(weights, batch.rows), batch.groups, tf.size(batch.counts)
+    )
 
 
 class _Keys:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Literal
 
 import keras
@@ -11,20 +12,20 @@ from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.models.authors_variant import AuthorsVariant
 from rlm_tf.models.imm_arguments import (
     check_options,
+    check_owner,
     check_pairs,
     induced_names,
     shared_vocabulary_size,
 )
 from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.language_model_view import view_of
-from rlm_tf.models.objective_model import ObjectiveModel, check_targets
-from rlm_tf.models.sampled_contexts import SampledContexts
-from rlm_tf.models.term import (
-    Coefficient,
-    LossAndGradient,
-    Term,
-    coefficient_at,
+from rlm_tf.models.objective_model import (
+    ObjectiveModel,
+    check_sample_weight,
+    check_targets,
 )
+from rlm_tf.models.sampled_contexts import SampledContexts
+from rlm_tf.models.term import Coefficient, LossAndGradient, Term, coefficient_at
 from rlm_tf.restricted.restricted_model import RestrictedModel
 
 Contexts = InBatchContexts | SampledContexts
@@ -146,7 +147,9 @@ class InducedModelMatching(ObjectiveModel):
                 "InducedModelMatching: `contexts` must be InBatchContexts or "
                 f"SampledContexts, found {type(contexts).__name__}."
             )
+        check_owner(contexts, self)
         contexts.prepare(self)
+        contexts.owner = weakref.ref(self)
         if self.variant == "authors":
             self.authors = AuthorsVariant(self)
         self._contexts = contexts
@@ -186,6 +189,7 @@ class InducedModelMatching(ObjectiveModel):
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
         check_targets(type(self).__name__, y)
+        check_sample_weight(type(self).__name__, y, sample_weight)
         if not training:
             outputs = self.view.outputs(x, training=False)
             return [Term("nll", self.view.nll(outputs, y), sample_weight)]

@@ -226,6 +226,18 @@ def check_targets(name: str, targets: Any) -> None:
         )
 
 
+def check_sample_weight(name: str, targets: Any, sample_weight: Any) -> None:
+    """Raises ValueError unless there is one weight for each target, or none at all."""
+    if sample_weight is None:
+        return
+    expected, found = tf.TensorShape(targets.shape), tf.TensorShape(sample_weight.shape)
+    if not expected.is_compatible_with(found):
+        raise ValueError(
+            f"{name}: `sample_weight` must have one weight for each target, shape "
+            f"{expected}, found {found}."
+        )
+
+
 class _Reduction:
     """The global weighted mean of one term, split over replicas."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +30,8 @@ class SampledContexts:
     positions.
 
     Draws are a function of (seed, optimiser step, row of the global batch), so runs
-    repeat, resume exactly, and do not depend on the number of replicas.
+    repeat, resume exactly, and do not depend on the number of replicas. Sample weights
+    multiply the share of their position in the term.
 
     Args:
         tokens: int `[T]`, the training stream; no copy of it goes into any file.
@@ -75,6 +77,7 @@ class SampledContexts:
         self.truncated = truncated
         self.seed = seed
         self.indices: list[ContextIndex] = []
+        self.owner: weakref.ref[InducedModelMatching] | None = None
 
     def prepare(self, owner: InducedModelMatching) -> None:
         """Builds the index of every restricted model's short contexts.

@@ -40,7 +40,8 @@ def induced_log_probs(
 
     Args:
         sample_log_probs: `[K, ..., V]`, log-probabilities given each extended context.
-        log_weights: `[K]` or `[K, ...]`, unnormalised; normalised inside.
+        log_weights: `[K]` or `[K, ...]`, unnormalised; normalised inside. Not all of a
+            position may be minus infinity: nothing is no distribution.
 
     Returns:
         `[..., V]`, nats.
@@ -50,6 +51,11 @@ def induced_log_probs(
     """
     samples = tf.convert_to_tensor(sample_log_probs)
     check_floating("induced_log_probs", sample_log_probs=samples)
+    if samples.shape.rank is not None and samples.shape.rank < 2:
+        raise ValueError(
+            "induced_log_probs: `sample_log_probs` must have axes [K ... V], found "
+            f"shape {samples.shape}."
+        )
     if log_weights is None:
         return log_mean_exp(samples, axis=0)
     weights = tf.cast(log_weights, samples.dtype)

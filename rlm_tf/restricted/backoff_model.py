@@ -44,9 +44,9 @@ class BackoffModel(RestrictedModel):
             raise ValueError(
                 f"{type(self).__name__}: `floor` must be in [0, 1], found {floor}."
             )
-        self.order = order
+        self.order = int(order)
         self.floor = float(floor)
-        self.context_length = order - 1
+        self.context_length = self.order - 1
         self.vocabulary_size = None
 
     # === Tables ===

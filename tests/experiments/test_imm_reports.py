@@ -38,7 +38,13 @@ def test_effective_counts_match_counting_by_hand(rng, length, bank_size):
         for context in contexts:
             lacking = max(6 - number[context], 0)
             expected.append(number[context] + min(bank.count(context), lacking))
-        bank = (contexts + bank)[:bank_size]
+        newest_first = [
+            tuple(words[row, t - length + 1 : t + 1])
+            for t in reversed(range(length - 1, 8))
+            for row in range(3)
+            if weights[row, t] > 0
+        ]
+        bank = (newest_first + bank)[:bank_size]
     found = effective_counts(batches, length, 4, bank_size, bank_target=6)
     assert found["mean"] == pytest.approx(np.mean(expected))
     assert found["share_alone"] == pytest.approx(np.mean(np.array(expected) == 1))
@@ -158,6 +164,25 @@ def test_curves_are_the_best_so_far_of_every_arm(tmp_path):
     pyplot.close(figure)
     report.learning_curves(rows, tmp_path / "curves.png", "title")
     assert (tmp_path / "curves.png").stat().st_size > 5_000
+
+
+def test_curves_of_runs_that_diverged(tmp_path):
+    from matplotlib import pyplot
+
+    late, never = (
+        _row(f"{arm}-seed1", arm, 1000, 100.0) for arm in ("none", "noising")
+    )
+    for point in late["curve"][:5]:
+        point["val_perplexity"] = None
+    for point in never["curve"]:
+        point["val_perplexity"] = None
+    figure, axes = pyplot.subplots()
+    report.draw_learning_curves(axes, [never])
+    assert not axes.get_lines()
+    report.draw_learning_curves(axes, [late, never])
+    assert [line.get_label() for line in axes.get_lines()] == ["none"]
+    assert axes.get_ylim()[1] == pytest.approx(1.05 * 100 * (2 - 0.5))
+    pyplot.close(figure)
 
 
 def test_report_binary_prints_every_study_and_draws_figures(tmp_path):

@@ -72,6 +72,14 @@ def test_tokens_follow_the_filtered_law(recurrent):
     assert statistic < scipy.stats.chi2.ppf(0.999, freedom)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"top_p": -0.1}, {"top_k": -1}, {"temperature": -1.0}]
+)
+def test_numbers_out_of_range_are_refused(recurrent, wrong):
+    with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must be"):
+        generate(recurrent, [[1]], 2, seed=1, **wrong)
+
+
 def test_second_token_follows_the_law_given_the_first(recurrent):
     tokens = generate(recurrent, np.full((6000, 1), 4), 2, seed=1).to_tensor().numpy()
     first = np.bincount(tokens[:, 0]).argmax()

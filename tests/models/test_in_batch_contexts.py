@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.models import InBatchContexts, InducedModelMatching
-from rlm_tf.models.prediction_bank import PredictionBank
+from rlm_tf.models import InBatchContexts
 from tests.models import imm_fixtures as fixtures
 from tests.references import imm_reference as reference
+from tests.references.in_batch_bank import NaiveInBatch
 
 
 def _element(words=None, batch_size=4, window=10):
@@ -130,60 +129,6 @@ def test_evaluation_pass_is_without_dropout_and_leaves_the_state_alone():
         np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-def test_bank_of_the_same_batch_repeats_its_predictions():
-    """With learning rate 0 the second step finds the first one's predictions."""
-    words = fixtures.stream(400)
-    element = _element(words, 4, 10)
-    contexts = InBatchContexts(min_count=1, bank_size=40, bank_target=1000)
-    model = fixtures.wrapper(contexts)
-    model.compile(keras.optimizers.SGD(0.0))
-    data = tf.data.Dataset.from_tensors(element)
-    first = model.fit(data, verbose=0, shuffle=False).history
-    second = model.fit(data, verbose=0, shuffle=False).history
-    # Every context starts the window from zero both times: same means, twice the count.
-    np.testing.assert_allclose(second["imm"], first["imm"], rtol=1e-5)
-    np.testing.assert_allclose(second["imm_count"][0], 2 * first["imm_count"][0])
-
-
-def test_bank_raises_rare_contexts_over_the_threshold():
-    data = fixtures.batches().dataset()
-    alone = fixtures.wrapper(InBatchContexts(min_count=8))
-    banked = fixtures.wrapper(InBatchContexts(min_count=8, bank_size=200))
-    without = alone.fit(data, verbose=0, shuffle=False).history
-    with_bank = banked.fit(data, verbose=0, shuffle=False).history
-    assert with_bank["imm_coverage"][0] > without["imm_coverage"][0] + 0.1
-    assert np.isfinite(with_bank["imm"][0])
-
-
-def test_bank_takes_only_finite_predictions():
-    bank = PredictionBank(3, 2)
-    features = tf.constant([[1.0, 2.0], [np.nan, 0.0], [3.0, 4.0], [0.0, np.inf]])
-    bank.write(features, tf.constant([5, 6, 7, 8], tf.int64))
-    np.testing.assert_array_equal(bank.keys, [5, 7])
-    np.testing.assert_array_equal(bank.features, [[1.0, 2.0], [3.0, 4.0]])
-
-
-def test_bank_keeps_the_last_words_of_a_window():
-    words = np.array([[0, 1, 2], [3, 4, 5]], np.int32)
-    element = ((words, np.ones(2, np.int32)), words, np.ones((2, 3), np.float32))
-    model = fixtures.wrapper(InBatchContexts(min_count=1, bank_size=4))
-    model.fit(tf.data.Dataset.from_tensors(element), verbose=0, shuffle=False)
-    np.testing.assert_array_equal(model.contexts.banks[0].keys, [2, 5, 1, 4])
-
-
-def test_bank_needs_a_model_with_features():
-    model = keras.Sequential(
-        [
-            keras.layers.Embedding(fixtures.VOCABULARY, 4),
-            keras.layers.Dense(fixtures.VOCABULARY),
-        ]
-    )
-    with pytest.raises(ValueError, match="`bank_size` needs a language model"):
-        InducedModelMatching(
-            model, fixtures.restricted_model(), InBatchContexts(bank_size=10)
-        )
-
-
 def test_several_restricted_models_add_up():
     element = _element()
     bigram, trigram = fixtures.restricted_model(2), fixtures.restricted_model(3)
@@ -266,6 +211,17 @@ def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separat
 def test_wrong_options_are_named(options, message):
     with pytest.raises(ValueError, match=f"InBatchContexts: .*{message}"):
         InBatchContexts(**options)
+
+
+def test_sample_weights_multiply_the_share_of_their_position():
+    (x, y, _) = _element()
+    weights = np.random.default_rng(4).choice([0.0, 0.5, 2.0], y.shape)
+    model = fixtures.eager(InBatchContexts(min_count=2))
+    naive = NaiveInBatch(model.restricted_models[0], 2, bank_size=0)
+    predictions = reference.softmax(model.model(x[0]).numpy().astype(np.float64))
+    losses, counted, _ = naive.step(x[0].numpy(), weights, predictions)
+    logs = fixtures.step(model, (x, y, weights.astype(np.float32)))
+    np.testing.assert_allclose(logs["imm"], [sum(losses) / sum(counted)], rtol=1e-5)
 
 
 def test_options_of_sampled_contexts_are_refused():

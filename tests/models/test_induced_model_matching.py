@@ -245,6 +245,14 @@ def test_contexts_may_be_exchanged_between_trainings():
 # === Mistakes ===
 
 
+@pytest.mark.parametrize("contexts", [InBatchContexts(min_count=1), fixtures.sampled()])
+def test_one_weight_a_row_is_refused(contexts):
+    model = fixtures.eager(contexts)
+    x, y, _ = fixtures.element()
+    with pytest.raises(ValueError, match=r"weight for each target, shape \(4, 10\)"):
+        fixtures.step(model, (x, y, np.ones(4, np.float32)))
+
+
 def test_mistakes_get_clear_errors():
     language_model, restricted = fixtures.language_model(), fixtures.restricted_model()
     wrap: Any = InducedModelMatching  # Wrong types are the point.
@@ -273,6 +281,11 @@ def test_mistakes_get_clear_errors():
         wrap(language_model, restricted, gradient="both")
     with pytest.raises(ValueError, match=r"`variant` must be .* found 'ours'"):
         wrap(language_model, restricted, variant="ours")
+    taken = InBatchContexts()
+    first = wrap(language_model, restricted, taken)
+    first.contexts = taken
+    with pytest.raises(ValueError, match="already belong to another wrapper"):
+        wrap(fixtures.language_model(), restricted, taken)
     with pytest.raises(ValueError, match="needs Kneser-Ney bigrams"):
         wrap(
             language_model,

@@ -172,5 +172,8 @@ def test_shapes_that_do_not_fit_are_named(target, samples, message):
 def test_weights_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="induced_log_probs: axis K of `log_weights`"):
         imm.induced_log_probs(tf.zeros([3, 2, 5]), tf.zeros([4]))
+    for shape in ([], [3]):
+        with pytest.raises(ValueError, match=r"must have axes \[K ... V\], found"):
+            imm.induced_log_probs(np.zeros(shape))
     with pytest.raises(TypeError, match="`sample_log_probs` must be floating point"):
         imm.induced_log_probs(tf.zeros([3, 2, 5], tf.int32))

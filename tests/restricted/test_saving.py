@@ -14,6 +14,7 @@ from tests.restricted.wrapper import Wrapper, round_trip
 TOKENS = np.random.default_rng(1).zipf(1.5, 400) % 12
 ARGUMENTS = [
     {},
+    {"order": np.int64(2)},
     {"order": 3, "smoothing": "absolute", "floor": 0.1},
     {"order": 4, "smoothing": "add_k", "add_k": 0.25},
     {"order": 1, "smoothing": "maximum_likelihood"},
