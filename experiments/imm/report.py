@@ -150,21 +150,30 @@ def _matters(key: str, arm: str) -> bool:
 
 
 def settings_table(rows: Sequence[Row]) -> str:
-    """Returns a Markdown table of the settings in which the rows differ."""
+    """Returns a Markdown table of the settings in which the rows differ.
+
+    `coverage` is the share of positions in the in-batch IMM term, `lambda / coverage`
+    the weight that each of them has in it.
+    """
     keys = [
         key
         for key in rows[0]["config"]
         if len({str(row["config"][key]) for row in rows}) > 1
     ]
     lines = [
-        f"| run | {' | '.join(keys)} | valid | test |",
-        f"| --- | {' | '.join('---' for _ in keys)} | ---: | ---: |",
+        f"| run | {' | '.join(keys)} | coverage | lambda / coverage | valid | test |",
+        f"| --- | {' | '.join('---' for _ in keys)} | ---: | ---: | ---: | ---: |",
     ]
     for row in rows:
         arm = row["config"]["arm"]
         cells = [str(row["config"][key]) if _matters(key, arm) else "" for key in keys]
         both = [spread([row["perplexity"][text]]) for text in ("valid", "test")]
-        lines.append(f"| {row['name']} | {' | '.join([*cells, *both])} |")
+        matched = ["", ""]
+        coverage = row["curve"][-1].get("imm_coverage")
+        if coverage and arm == "imm-in-batch":
+            weight = row["config"]["coefficient"] / coverage
+            matched = [f"{coverage:.2f}", f"{weight:.2f}"]
+        lines.append(f"| {row['name']} | {' | '.join([*cells, *matched, *both])} |")
     return "\n".join(lines)
 
 

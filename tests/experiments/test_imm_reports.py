@@ -142,10 +142,12 @@ def test_settings_show_what_matters_to_the_arm():
     rows[0]["config"] |= {"coefficient": 0.2, "gamma0": 0.2}
     rows[1]["config"] |= {"coefficient": 0.5, "gamma0": 0.6}
     rows[1]["perplexity"]["test"] = None
-    table = report.settings_table(rows).splitlines()
-    assert table[0] == "| run | arm | coefficient | gamma0 | valid | test |"
-    assert table[2] == "| a | none |  |  | 103.00 | 100.00 |"
-    assert table[3] == "| b | imm-in-batch | 0.5 |  | 92.70 | - |"
+    rows[1]["curve"][-1]["imm_coverage"] = 0.4
+    table = [line.split(" | ") for line in report.settings_table(rows).splitlines()]
+    settings = ["arm", "coefficient", "gamma0"]
+    assert table[0][1:6] == [*settings, "coverage", "lambda / coverage"]
+    assert table[2] == ["| a", "none", "", "", "", "", "103.00", "100.00 |"]
+    assert table[3][1:] == ["imm-in-batch", "0.5", "", "0.40", "1.25", "92.70", "- |"]
 
 
 def test_curves_are_the_best_so_far_of_every_arm(tmp_path):
