@@ -101,8 +101,8 @@ class Report:
         commits = {environment.get("commit") for environment in environments}
         return (
             f"{text}\nRatio: ours over the peer's; the median over rounds in which both"
-            " ran one after the other, and the quartiles. Medians of the times. No model"
-            " has dropout; LSTM rows train on random words, IMM rows on the text.\n"
+            " ran one after the other, and the quartiles. Medians of the times. No"
+            " model has dropout; LSTM rows read random words, IMM rows the text.\n"
             f"Measured on: {'; '.join(sorted(machines))}. {software}. "
             f"Text: {_listed(corpora)}. Commit: {_listed(commits)}.\n"
             f"{self._disturbed()}"
