@@ -99,8 +99,14 @@ def main(config: Config) -> pathlib.Path:
 
 def _check_sampling(config: Config) -> None:
     """Raises ValueError before anything is trained for samples nobody can draw."""
+    from rlm_tf.serving import MAX_TOKENS
+
     for flag, possible, expected in (
-        ("max_tokens", config.max_tokens >= 0, "at least 0"),
+        (
+            "max_tokens",
+            0 <= config.max_tokens <= MAX_TOKENS,
+            f"in [0, {MAX_TOKENS}]",
+        ),
         ("temperature", 0 <= config.temperature < math.inf, "at least 0 and finite"),
         ("top_k", config.top_k >= 0, "at least 0"),
         ("top_p", 0 <= config.top_p <= 1, "in [0, 1]"),

@@ -47,7 +47,12 @@ flags.DEFINE_list("seeds", ["1"], "Comma-separated seeds, one run each.")
 flags.DEFINE_list("arms", ["none", "imm-in-batch"], "Comma-separated arms to compare.")
 flags.DEFINE_enum("study", None, sorted(STUDIES), "A list of runs instead of --arms.")
 flags.DEFINE_string("only", None, "Of a study, only runs whose name contains this.")
-flags.DEFINE_boolean("resume", True, "Skip finished runs and go on with killed ones.")
+flags.DEFINE_boolean(
+    "resume",
+    True,
+    "Skip finished runs and go on with killed ones; --noresume first deletes the rows "
+    "and files of all runs that it is going to make.",
+)
 flags.DEFINE_enum(
     "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
 )
@@ -80,14 +85,12 @@ def main(arguments: list[str]) -> None:
     with config_flags.user_errors():
         if FLAGS.resume:
             _check_earlier(runs, output, results)
-        else:
-            _forget_earlier(runs, output, results)
     # Asked now: what is committed while a study runs is not what it runs.
     machine.commit()
-    rows = []
+    rows, anew = [], not FLAGS.resume
     for number, run in enumerate(runs, start=1):
         path = results / f"{run.name}.json"
-        if path.exists():
+        if path.exists() and not anew:
             print(f"[{number}/{len(runs)}] {run.name}: done before", flush=True)
             rows.append(read_row(path))
             continue
@@ -96,6 +99,9 @@ def main(arguments: list[str]) -> None:
             prepared = training.prepare(
                 run.config, corpora[run.config.corpus], FLAGS.strategy
             )
+        if anew:
+            _forget_earlier(runs, output, results)
+            anew = False
         row = training.train(prepared, output / run.name)
         del prepared
         row["name"] = run.name
@@ -134,6 +140,8 @@ def _forget_earlier(
 
 def _runs() -> list[Run]:
     seeds = [config_flags.read_as("seeds", seed, int) for seed in FLAGS.seeds]
+    if not seeds:
+        raise ValueError("--seeds must name at least one integer.")
     if FLAGS.study:
         given = config_flags.given_flags(configs.RunConfig)
         given += [name for name in ("preset", "arms") if FLAGS[name].present]
@@ -183,6 +191,7 @@ def _report(rows: list[report.Row], output: pathlib.Path) -> None:
     text = (
         f"{title}\n\n{table}\n\nInduced models (short context: one word)\n\n{induced}\n"
     )
+    output.mkdir(parents=True, exist_ok=True)
     (output / "table.md").write_text(text, "utf-8")
     figure = output / "learning_curves.png"
     drawn = report.learning_curves(rows, figure, title)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import tqdm
+
 Step = Callable[[], Any]
 
 
@@ -50,15 +52,19 @@ class Timings:
 
     def run(self, steps: Mapping[str, Step], rounds: int, warm_up: int = 3) -> None:
         """Calls every function `warm_up` times unmeasured, then once a round."""
-        for step in steps.values():
-            for _ in range(warm_up):
-                step()
         names = list(steps)
-        order = random.Random(0)
-        for _ in range(rounds):
-            order.shuffle(names)
-            for name in names:
-                self.add(name, elapsed(steps[name]))
+        calls = len(names) * (warm_up + rounds)
+        with tqdm.tqdm(total=calls, unit="step", leave=False, disable=None) as bar:
+            for step in steps.values():
+                for _ in range(warm_up):
+                    step()
+                    bar.update()
+            order = random.Random(0)
+            for _ in range(rounds):
+                order.shuffle(names)
+                for name in names:
+                    self.add(name, elapsed(steps[name]))
+                    bar.update()
 
     def add(self, name: str, seconds: float) -> None:
         """Adds one measurement."""

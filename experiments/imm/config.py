@@ -119,6 +119,27 @@ PRESETS = {
 }
 
 
+_CHOICES = {
+    "arm": ARMS,
+    "restricted_text": ("same", "all"),
+    "pass_mode": ("training", "evaluation"),
+    "gradient": ("crosstalk", "direct"),
+    "variant": ("paper", "authors"),
+}
+_LEAST = {
+    "width": 1,
+    "num_layers": 1,
+    "batch_size": 1,
+    "window": 1,
+    "epochs": 1,
+    "min_count": 1,
+    "bank_size": 0,
+    "k": 1,
+    "every": 1,
+    "max_decays": 0,
+}
+
+
 def check_same_settings(found: dict[str, Any], config: RunConfig, where: str) -> None:
     """Raises ValueError if an earlier run had other settings than this one.
 
@@ -142,28 +163,29 @@ def check_same_settings(found: dict[str, Any], config: RunConfig, where: str) ->
 
 def check_config(config: RunConfig) -> None:
     """Raises ValueError for settings that no run can have."""
-    if config.arm not in ARMS:
-        raise ValueError(
-            f"--arm must be one of {', '.join(ARMS)}; found {config.arm!r}."
-        )
     if not 0 < config.fraction <= 1:
         raise ValueError(f"--fraction must lie in (0, 1], found {config.fraction}.")
-    least = 2 if config.uses_imm else 1
-    if not least <= config.restricted_order <= 5:
+    lowest = 2 if config.uses_imm else 1
+    if not lowest <= config.restricted_order <= 5:
         raise ValueError(
-            f"--restricted_order must lie in {least}..5 for --arm={config.arm}, found "
+            f"--restricted_order must lie in {lowest}..5 for --arm={config.arm}, found "
             f"{config.restricted_order}."
         )
-    if config.restricted_text not in ("same", "all"):
-        raise ValueError(
-            "--restricted_text must be 'same' or 'all', found "
-            f"{config.restricted_text!r}."
-        )
-    for field in ("batch_size", "window", "epochs"):
-        if getattr(config, field) < 1:
+    for field, choices in _CHOICES.items():
+        if getattr(config, field) not in choices:
             raise ValueError(
-                f"--{field} must be at least 1, found {getattr(config, field)}."
+                f"--{field} must be one of {', '.join(choices)}; found "
+                f"{getattr(config, field)!r}."
             )
+    for field, least in _LEAST.items():
+        value = getattr(config, field)
+        if value is not None and value < least:
+            raise ValueError(f"--{field} must be at least {least}, found {value}.")
+    if config.bank_target is not None and config.bank_target < config.min_count:
+        raise ValueError(
+            f"--bank_target must not be below --min_count, {config.min_count}; found "
+            f"{config.bank_target}."
+        )
     positive = (
         "learning_rate",
         "clip_norm",
@@ -176,9 +198,12 @@ def check_config(config: RunConfig) -> None:
             raise ValueError(f"--{field} must be positive and finite, found {value}.")
     if not 0 < config.decay < 1:
         raise ValueError(f"--decay must lie in (0, 1), found {config.decay}.")
-    if config.max_decays is not None and config.max_decays < 0:
+    if not 0 <= config.dropout < 1:
+        raise ValueError(f"--dropout must lie in [0, 1), found {config.dropout}.")
+    if not 0 <= config.coefficient < math.inf:
         raise ValueError(
-            f"--max_decays must not be negative, found {config.max_decays}."
+            f"--coefficient must be finite and not negative, found "
+            f"{config.coefficient}."
         )
     if not 0 <= config.gamma0 <= 1:
         raise ValueError(f"--gamma0 must lie in [0, 1], found {config.gamma0}.")

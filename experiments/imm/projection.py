@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import tqdm
 
 from experiments.benchmarks import machine
 from experiments.imm.config import RunConfig
@@ -48,7 +49,8 @@ def project(config: RunConfig, corpus: Corpus, steps: int) -> dict[str, Any]:
         model = build_model(part, size, corpus, text, restricted)
         model.compile(keras.optimizers.SGD(config.learning_rate))
         times = []
-        for step in range(steps + 1):
+        bar = tqdm.tqdm(range(steps + 1), desc=kind, leave=False, disable=None)
+        for step in bar:
             data = batches.dataset(start_step=step).take(1)
             began = time.perf_counter()
             model.fit(data, shuffle=False, verbose=0)

@@ -137,10 +137,12 @@ def provenance(rows: Sequence[Row]) -> str:
     commits = sorted({row.get("commit") or "unknown" for row in rows})
     others = [row["other_cores"] for row in rows if row.get("other_cores") is not None]
     busy = f"; other programs used {max(others):.1f} cores at most" if others else ""
+    commands = sum("command" in row for row in rows)
+    every = "Every row holds" if commands == len(rows) else f"{commands} rows hold"
     return (
         f"Parameters: {', '.join(f'{n:,}' for n in parameters)}. Machine: "
         f"{', '.join(sorted({row['machine'] for row in rows}))}{busy}. Commits: "
-        f"{', '.join(commits)}. Every row holds its command."
+        f"{', '.join(commits)}. {every} the command."
     )
 
 
@@ -152,8 +154,9 @@ def _matters(key: str, arm: str) -> bool:
 def settings_table(rows: Sequence[Row]) -> str:
     """Returns a Markdown table of the settings in which the rows differ.
 
-    `coverage` is the share of positions in the in-batch IMM term, `lambda / coverage`
-    the weight that each of them has in it.
+    `coverage` is the share of the positions with a whole short context that are in the
+    in-batch IMM term; `lambda / coverage` compares their weights in it (with contexts
+    of one word, the main loss of a position has weight 1).
     """
     keys = [
         key

@@ -14,8 +14,8 @@ from rlm_tf.models.short_contexts import (
     context_keys,
     group_by_context,
     keep_groups,
+    position_weights,
     short_contexts,
-    whole_context,
 )
 from rlm_tf.models.term import Term
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
@@ -38,12 +38,13 @@ class InBatchContexts(tf.Module):
     a position has weight 0, and a bank of recent predictions that raises n. The bank's
     have no gradient; that of the batch's is enlarged to stand for them.
 
-    The term is the mean over the positions whose group is large enough, so each of them
-    has the weight `coefficient / coverage` beside a position's main loss; `coverage` is
-    their share of the positions with a whole short context, logged as `imm_coverage`.
-    With rarer contexts (a higher `min_count`, a restricted model of higher order) a
-    coefficient therefore acts on fewer positions and more strongly on each: compare
-    settings at equal `coefficient / coverage`, too. A position of sample weight 0 is no
+    The term is the mean over the positions whose group is large enough. With contexts
+    of one word each of them has the weight `coefficient / coverage` beside a position's
+    main loss; `coverage`, logged as `imm_coverage`, is their share of the positions
+    with a whole short context (with longer ones, window starts have none). With rarer
+    contexts (a higher `min_count`, a restricted model of higher order) a coefficient
+    therefore acts on fewer positions and more strongly on each: compare settings at
+    equal `coefficient / coverage`, too. A position of sample weight 0 is no
     context; other sample weights multiply its share of the term, and every prediction
     counts as one in its induced model.
 
@@ -142,8 +143,9 @@ class InBatchContexts(tf.Module):
         for index, restricted in enumerate(owner.restricted_models):
             bank = self.banks[index] if self.banks else None
             source = outputs if evaluation is None else evaluation
+            weights = position_weights(tokens, restricted.context_length, sample_weight)
             batch, groups, keys = self._groups(
-                owner, tokens, sample_weight, restricted, bank, view
+                owner, tokens, weights, restricted, bank, view
             )
             if index == 0 and evaluation is None and clip is None:
                 nll, induced = view.joint(outputs, y, groups)
@@ -160,9 +162,11 @@ class InBatchContexts(tf.Module):
                     tf.gather(flat, tf.gather(keys.rows, order)),
                     tf.gather(keys.values, order),
                 )
-            weights = _group_weights(batch, sample_weight)
+            group_weights = tf.math.unsorted_segment_sum(
+                tf.gather(weights, batch.rows), batch.groups, tf.size(batch.counts)
+            )
             induced_terms.append(
-                owner.induced_term(index, induced, weights, clip_norm=clip)
+                owner.induced_term(index, induced, group_weights, clip_norm=clip)
             )
         if nll is None:
             nll = view.nll(outputs, y)
@@ -172,21 +176,16 @@ class InBatchContexts(tf.Module):
         self,
         owner: InducedModelMatching,
         tokens: tf.Tensor,
-        sample_weight: tf.Tensor | None,
+        weights: tf.Tensor,
         restricted: Any,
         bank: PredictionBank | None,
         view: LanguageModelView,
     ) -> tuple[BatchGroups, Groups, _Keys]:
         length = restricted.context_length
         contexts = short_contexts(tokens, length)
-        counts_at = whole_context(tokens, length)
-        if sample_weight is not None:
-            counts_at &= sample_weight > 0
         keys = context_keys(contexts, restricted.vocabulary_size)
         flat_keys = tf.reshape(keys, [-1])
-        rows, group_of, unique_keys = group_by_context(
-            flat_keys, tf.reshape(counts_at, [-1])
-        )
+        rows, group_of, unique_keys = group_by_context(flat_keys, weights > 0)
         num_groups = tf.size(unique_keys)
         counts = tf.math.unsorted_segment_sum(
             tf.ones_like(group_of), group_of, num_groups
@@ -217,16 +216,6 @@ class InBatchContexts(tf.Module):
                 bank_counts=tf.boolean_mask(draw.counts, keep),
             )
         return batch, groups, _Keys(rows, tf.gather(flat_keys, rows))
-
-
-def _group_weights(batch: BatchGroups, sample_weight: tf.Tensor | None) -> tf.Tensor:
-    """Returns float32 `[G]`, the sample weights of each group's positions added up."""
-    if sample_weight is None:
-        return tf.cast(batch.counts, tf.float32)
-    weights = tf.reshape(tf.cast(sample_weight, tf.float32), [-1])
-    return tf.math.unsorted_segment_sum(
-        tf.gather(weights, batch.rows), batch.groups, tf.size(batch.counts)
-    )
 
 
 class _Keys:

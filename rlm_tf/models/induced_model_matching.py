@@ -62,8 +62,9 @@ class InducedModelMatching(ObjectiveModel):
             steps without k samples match soft targets in the main pass (dropout on);
             the embedding gets twice the main gradient, once IMM is active, and none of
             the k-sample gradient. Give it `SampledContexts(truncated=True)`, which is
-            the authors' way, too. Their k-sample steps also move by one from epoch to
-            epoch, which is not repeated.
+            the authors' way, too. Not repeated: their k-sample steps move by one from
+            epoch to epoch, and the first batch of every text is neither trained on nor
+            evaluated.
         clip_norm: With in-batch contexts the gradient of the total is clipped to this
             norm; with separate clipping (always with sampled contexts) each term's
             gradient is, before its coefficient multiplies it.
@@ -71,8 +72,8 @@ class InducedModelMatching(ObjectiveModel):
         **kwargs: Of `keras.Model`.
 
     Raises:
-        ValueError: If an option is unknown or does not fit the contexts, or if the
-            vocabularies of the models differ.
+        ValueError: If an option is unknown or does not fit the contexts, if these are
+            another wrapper's, or if the vocabularies of the models differ.
     """
 
     # Evaluation, generation and serving use `model` in place of the wrapper.
@@ -149,9 +150,11 @@ class InducedModelMatching(ObjectiveModel):
             )
         check_owner(contexts, self)
         contexts.prepare(self)
-        contexts.owner = weakref.ref(self)
         if self.variant == "authors":
             self.authors = AuthorsVariant(self)
+        if self._contexts is not None:
+            self._contexts.owner = None
+        contexts.owner = weakref.ref(self)
         self._contexts = contexts
         # A step that was traced before would go on with the old contexts.
         self.train_function = None
@@ -243,7 +246,8 @@ class InducedModelMatching(ObjectiveModel):
         """Logs how many predictions stand behind the induced model of each position.
 
         Args:
-            counts: int `[N]`, for every position with a whole short context.
+            counts: int `[N]`, for every position with a whole short context and a
+                sample weight above 0.
             least: Fewer than these do not count.
         """
         counts = tf.cast(counts, tf.float32)

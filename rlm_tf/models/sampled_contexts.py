@@ -12,7 +12,7 @@ import tensorflow as tf
 from rlm_tf.data.context_index import ContextIndex
 from rlm_tf.models.crosstalk import CrosstalkSamples
 from rlm_tf.models.language_model_view import tokens_of
-from rlm_tf.models.short_contexts import short_contexts, whole_context
+from rlm_tf.models.short_contexts import position_weights, short_contexts
 from rlm_tf.models.term import Gradient, LossAndGradient, Term
 from rlm_tf.objectives.imm import induced_cross_entropy
 
@@ -124,11 +124,15 @@ class SampledContexts:
             weight = tf.ones_like(nll) if sample_weight is None else sample_weight
             soft_weights = tf.reshape(weight, [-1]) * tf.cast(soft, tf.float32)
         for index in range(len(owner.restricted_models)):
+            tokens = tokens_of(x)
+            length = owner.restricted_models[index].context_length
+            wanted = position_weights(tokens, length, sample_weight)
             weights, loss_and_gradient = self._induced(
-                owner, index, tokens_of(x), sample_weight, states, samples, step
+                owner, index, tokens, wanted, states, samples, step
             )
+            counts = tf.cast(weights > 0, tf.int32) * samples
             owner.record_counts(
-                counts=tf.cast(weights > 0, tf.int32) * samples,
+                counts=tf.boolean_mask(counts, wanted > 0),
                 least=tf.maximum(samples, 1),
             )
             term = owner.induced_term(
@@ -150,12 +154,15 @@ class SampledContexts:
         owner: InducedModelMatching,
         index: int,
         tokens: tf.Tensor,
-        sample_weight: tf.Tensor | None,
+        weights: tf.Tensor,
         states: Any,
         samples: tf.Tensor,
         step: tf.Tensor,
     ) -> tuple[tf.Tensor, LossAndGradient]:
-        """Returns the weights `[N]` of one model's term, and what computes the rest."""
+        """Returns the weights `[N]` of one model's term, and what computes the rest.
+
+        `weights` are those of positions, before it is known which have samples.
+        """
         restricted, view = owner.restricted_models[index], owner.view
         length = restricted.context_length
         shape = tf.shape(tokens)
@@ -163,11 +170,7 @@ class SampledContexts:
         ends, available = self.indices[index].draw(
             contexts, self._randoms(shape, step, index)
         )
-        weights = tf.cast(whole_context(tokens, length), tf.float32)
-        if sample_weight is not None:
-            weights *= tf.cast(sample_weight, tf.float32)
-        acts = tf.cast(tf.logical_and(available > 0, samples > 0), tf.float32)
-        weights = tf.reshape(weights, [-1]) * acts
+        weights *= tf.cast(tf.logical_and(available > 0, samples > 0), tf.float32)
         wanted = contexts[:, 0] if length == 1 else contexts
         dtype = "float64" if owner.model.compute_dtype == "float64" else "float32"
         target_probs = tf.cast(restricted.probs(wanted), dtype)

@@ -49,6 +49,25 @@ def whole_context(tokens: tf.Tensor, context_length: int) -> tf.Tensor:
     return tf.broadcast_to(steps, tf.shape(tokens))
 
 
+def position_weights(
+    tokens: tf.Tensor, context_length: int, sample_weight: tf.Tensor | None
+) -> tf.Tensor:
+    """Returns what each position counts in an IMM term.
+
+    Args:
+        tokens: int `[B, T]`.
+        context_length: Words of a short context.
+        sample_weight: `[B, T]`, or None for ones.
+
+    Returns:
+        float32 `[B * T]`: the sample weight where the short context is whole, else 0.
+    """
+    weights = tf.cast(whole_context(tokens, context_length), tf.float32)
+    if sample_weight is not None:
+        weights *= tf.cast(sample_weight, tf.float32)
+    return tf.reshape(weights, [-1])
+
+
 def context_keys(contexts: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
     """Returns one int64 key for each short context, equal for equal contexts.
 

@@ -240,10 +240,15 @@ class ExactResume(keras.callbacks.Callback):
         self.store.save(state, arrays)
 
     def _check_fits(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.state.get("restricted_models") != self._fixed_digest:
+            raise ValueError(
+                f"ExactResume: {checkpoint.path} was written with other restricted "
+                "models (or by an older version of this library). Use another "
+                "directory, or resume=False to start anew."
+            )
         for key, found in (
             ("steps", self.batches.steps),
             ("callback_names", self._callback_names()),
-            ("restricted_models", self._fixed_digest),
         ):
             expected = checkpoint.state[key]
             if expected != found:

@@ -70,7 +70,8 @@ def test_existing_export(trained, capsys):
         ({"temperature": -1.0}, ValueError, "--temperature must be at least 0"),
         ({"top_k": -1}, ValueError, "--top_k must be at least 0"),
         ({"top_p": 1.5}, ValueError, r"--top_p must be in \[0, 1\], found 1.5"),
-        ({"max_tokens": -2}, ValueError, "--max_tokens must be at least 0"),
+        ({"max_tokens": -2}, ValueError, r"--max_tokens must be in \[0, 10000\]"),
+        ({"max_tokens": 20000}, ValueError, r"in \[0, 10000\], found 20000"),
     ],
 )
 def test_mistakes(trained, changes, error, message):

@@ -62,8 +62,14 @@ def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     assert (tmp_path / "saved_model" / "saved_model.pb").exists()
     assert "imm-in-batch-20th" in printed and "Induced models" in printed
     # All is done: a second call only reports.
-    again = _run(tmp_path, arms, "--k=2")
+    rows_given = f"--results_dir={tmp_path / 'results'}"
+    again = _run(tmp_path / "elsewhere", arms, "--k=2", rows_given)
     assert again.count("done before") == 4
+    assert (tmp_path / "elsewhere" / "table.md").exists()
+    # Settings that cannot be are found before anything is deleted.
+    process = _start(tmp_path, arms, "--noresume", "--dropout=1.5")
+    assert "--dropout must lie in [0, 1)" in process.communicate(timeout=100)[1]
+    assert len(list((tmp_path / "results").iterdir())) == 4
 
 
 @pytest.mark.slow
@@ -95,9 +101,15 @@ def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
     row = tmp_path / "results" / f"{name}.json"
     _run(tmp_path, "--arms=none", "--epochs=1")
     process = _start(tmp_path, "--arms=none", "--epochs=3", "--noresume")
-    checkpoints = tmp_path / name / "checkpoints"
+    settings, checkpoints = (
+        tmp_path / name / part for part in ("config.json", "checkpoints")
+    )
     deadline = time.monotonic() + 200
-    while row.exists() or not any(checkpoints.glob("checkpoint-*")):
+    while not (
+        settings.exists()
+        and '"epochs": 3' in settings.read_text()
+        and any(checkpoints.glob("checkpoint-*"))
+    ):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
@@ -150,10 +162,19 @@ def test_presets_are_possible(name):
     ("changes", "message"),
     [
         ({"fraction": 0.0}, r"--fraction must lie in \(0, 1\]"),
-        ({"restricted_text": "some"}, "--restricted_text must be"),
+        (
+            {"restricted_text": "some"},
+            "--restricted_text must be one of same, all; found 'some'",
+        ),
         ({"epochs": 0}, "--epochs must be at least 1"),
+        ({"num_layers": 0}, "--num_layers must be at least 1"),
+        ({"min_count": 0}, "--min_count must be at least 1"),
+        ({"bank_target": 2}, "--bank_target must not be below --min_count, 5"),
+        ({"pass_mode": "x"}, "--pass_mode must be one of training, evaluation"),
+        ({"coefficient": -1.0}, "--coefficient must be finite and not negative"),
+        ({"dropout": 1.5}, r"--dropout must lie in \[0, 1\), found 1.5"),
         ({"decay": 2.0}, r"--decay must lie in \(0, 1\), found 2.0"),
-        ({"max_decays": -1}, "--max_decays must not be negative"),
+        ({"max_decays": -1}, "--max_decays must be at least 0"),
         ({"gamma0": 7.0}, r"--gamma0 must lie in \[0, 1\]"),
         ({"learning_rate": -1.0}, "--learning_rate must be positive"),
         ({"start_perplexity": -3.0}, "--start_perplexity must be positive"),

@@ -286,10 +286,11 @@ def test_mistakes_get_clear_errors():
     first.contexts = taken
     with pytest.raises(ValueError, match="already belong to another wrapper"):
         wrap(fixtures.language_model(), restricted, taken)
+    first.contexts = InBatchContexts()
+    free = wrap(fixtures.language_model(), restricted, taken)
+    assert free.contexts is taken
+    sampled = fixtures.sampled()
     with pytest.raises(ValueError, match="needs Kneser-Ney bigrams"):
-        wrap(
-            language_model,
-            fixtures.restricted_model(3),
-            fixtures.sampled(),
-            variant="authors",
-        )
+        wrap(language_model, fixtures.restricted_model(3), sampled, variant="authors")
+    # What failed owns nothing.
+    wrap(language_model, restricted, sampled, variant="authors")

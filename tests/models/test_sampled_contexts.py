@@ -196,12 +196,14 @@ def test_positions_and_steps_have_draws_of_their_own():
     assert np.mean(found[..., :-1] == found[..., 1:]) < chance
 
 
-def test_fractional_weights_count_as_positions():
-    (x, y, weights) = _element(0)
-    model = fixtures.wrapper(_contexts())
-    halves = tf.data.Dataset.from_tensors((x, y, tf.cast(weights, tf.float64) / 2))
-    logs = model.fit(halves, verbose=0, shuffle=False).history
-    assert logs["imm_coverage"] == [1.0]
+def test_coverage_is_of_positions_that_could_have_samples():
+    """Neither padding nor the start of a window, where a trigram's context is cut."""
+    x, y, _ = _element(0)
+    weights = np.full(y.shape, 0.5)
+    weights[:, 6:] = 0
+    model = fixtures.eager(_contexts(), restricted=fixtures.restricted_model(3))
+    logs = fixtures.step(model, (x, y, weights))
+    assert logs["imm_coverage"] == [1.0] and logs["imm_count"] == [3.0]
 
 
 def test_window_must_hold_the_short_context():

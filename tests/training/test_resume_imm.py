@@ -61,5 +61,5 @@ def test_checkpoints_hold_no_tables_and_refuse_others(tmp_path):
     assert tables and not any("restricted" in name for name in arrays)
     halving = result["callbacks"][0].get_state()["best"]["arrays"]
     assert len(halving) == len(result["model"].weights) - len(tables)
-    with pytest.raises(ValueError, match="its restricted_models are"):
+    with pytest.raises(ValueError, match="written with other restricted models"):
         train(tmp_path, **{**program(TOKENS[::-1]), "epochs": 2})
