@@ -33,6 +33,7 @@ _COLOURS = {
     "imm-in-batch-count1": "#56b4e9",
     "imm-in-batch-all": "#009e73",
     "imm-sampled": "#cc79a7",
+    "interpolation": "#d55e00",
 }
 
 

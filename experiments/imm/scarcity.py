@@ -108,7 +108,7 @@ def scarcity_figure(
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     alike = _alike(rows)
     losses, law = mean_losses(alike, text), _law(alike, text)
@@ -118,7 +118,8 @@ def scarcity_figure(
         axes.plot(
             list(points),
             np.exp(list(points.values())),
-            "o",
+            "o:" if len(points) > 1 else "o",
+            linewidth=1,
             label=arm,
             color=colour_of(arm),
         )
@@ -127,9 +128,14 @@ def scarcity_figure(
     axes.plot(amounts, np.exp(law.loss(amounts)), color="#4c4c4c", label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks(sorted(plain), [f"{tokens:,}" for tokens in sorted(plain)])
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.25, 1.5, 2, 2.5, 3, 4)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
     axes.set_xlabel("training tokens")
     axes.set_ylabel(f"{text} perplexity")
-    axes.grid(alpha=0.25, which="both")
+    axes.grid(alpha=0.25)
     axes.legend(frameon=False, fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
