@@ -42,10 +42,8 @@ def effective_counts(
         windows = np.lib.stride_tricks.sliding_window_view(
             tokens, context_length, axis=1
         )
-        keys_of_steps, counts_at = (
-            windows @ digits,
-            weights[:, context_length - 1 :] > 0,
-        )
+        keys_of_steps = windows @ digits
+        counts_at = weights[:, context_length - 1 :] > 0
         keys = keys_of_steps[counts_at]
         groups, numbers, number = np.unique(
             keys, return_inverse=True, return_counts=True
