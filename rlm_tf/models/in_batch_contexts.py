@@ -210,9 +210,11 @@ class InBatchContexts(tf.Module):
             probs = tf.nn.softmax(
                 view.logits(features, tf.range(tf.shape(features)[0]))
             )
-            one_hot = tf.one_hot(bank_groups, tf.size(batch.counts), axis=0)
+            # The draw comes in the order of its groups; the last may have no entry.
+            sums = tf.math.segment_sum(probs, bank_groups)
+            lacking = tf.size(batch.counts) - tf.shape(sums)[0]
             groups = groups._replace(
-                bank_sums=tf.cast(one_hot, probs.dtype) @ probs,
+                bank_sums=tf.pad(sums, [[0, lacking], [0, 0]]),
                 bank_counts=tf.boolean_mask(draw.counts, keep),
             )
         return batch, groups, _Keys(rows, tf.gather(flat_keys, rows))

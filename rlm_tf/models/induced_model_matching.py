@@ -19,11 +19,7 @@ from rlm_tf.models.imm_arguments import (
 )
 from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.language_model_view import view_of
-from rlm_tf.models.objective_model import (
-    ObjectiveModel,
-    check_sample_weight,
-    check_targets,
-)
+from rlm_tf.models.objective_model import ObjectiveModel, check_targets
 from rlm_tf.models.sampled_contexts import SampledContexts
 from rlm_tf.models.term import Coefficient, LossAndGradient, Term, coefficient_at
 from rlm_tf.restricted.restricted_model import RestrictedModel
@@ -191,8 +187,7 @@ class InducedModelMatching(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        check_targets(type(self).__name__, y)
-        check_sample_weight(type(self).__name__, y, sample_weight)
+        check_targets(type(self).__name__, y, sample_weight)
         if not training:
             outputs = self.view.outputs(x, training=False)
             return [Term("nll", self.view.nll(outputs, y), sample_weight)]

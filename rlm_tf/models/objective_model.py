@@ -216,18 +216,20 @@ class ObjectiveModel(keras.Model):
         return config
 
 
-def check_targets(name: str, targets: Any) -> None:
-    """Raises ValueError if `fit()` or `evaluate()` was given no targets."""
+def check_targets(name: str, targets: Any, sample_weight: Any) -> None:
+    """Raises ValueError unless `fit()` or `evaluate()` was given what it needs.
+
+    Args:
+        name: Of the model, for the message.
+        targets: Next tokens `[B, T]`.
+        sample_weight: One weight for each target, or None.
+    """
     if targets is None:
         raise ValueError(
             f"{name}: no targets. Language models are trained and evaluated on "
             "`(inputs, next_tokens)` or `(inputs, next_tokens, weights)`, as "
             "`contiguous_batches(...).dataset()` gives them."
         )
-
-
-def check_sample_weight(name: str, targets: Any, sample_weight: Any) -> None:
-    """Raises ValueError unless there is one weight for each target, or none at all."""
     if sample_weight is None:
         return
     expected, found = tf.TensorShape(targets.shape), tf.TensorShape(sample_weight.shape)

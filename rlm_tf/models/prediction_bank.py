@@ -12,7 +12,7 @@ class BankDraw(NamedTuple):
 
     Attributes:
         features: `[R, D]`.
-        groups: int32 `[R]`.
+        groups: int32 `[R]`, ascending.
         counts: int32 `[G]`, entries for each group.
     """
 

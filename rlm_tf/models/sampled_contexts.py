@@ -123,16 +123,17 @@ class SampledContexts:
             soft = tf.logical_and(owner.is_active(), tf.logical_not(full_step))
             weight = tf.ones_like(nll) if sample_weight is None else sample_weight
             soft_weights = tf.reshape(weight, [-1]) * tf.cast(soft, tf.float32)
-        for index in range(len(owner.restricted_models)):
-            tokens = tokens_of(x)
-            length = owner.restricted_models[index].context_length
-            wanted = position_weights(tokens, length, sample_weight)
+        tokens = tokens_of(x)
+        for index, restricted in enumerate(owner.restricted_models):
+            possible = position_weights(
+                tokens, restricted.context_length, sample_weight
+            )
             weights, loss_and_gradient = self._induced(
-                owner, index, tokens, wanted, states, samples, step
+                owner, index, tokens, possible, states, samples, step
             )
             counts = tf.cast(weights > 0, tf.int32) * samples
             owner.record_counts(
-                counts=tf.boolean_mask(counts, wanted > 0),
+                counts=tf.boolean_mask(counts, possible > 0),
                 least=tf.maximum(samples, 1),
             )
             term = owner.induced_term(

@@ -198,7 +198,7 @@ class StatefulLanguageModel(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        check_targets(type(self).__name__, y)
+        check_targets(type(self).__name__, y, sample_weight)
         features = self.features(x, training=training)
         return [Term("nll", self.nll(features, y), sample_weight)]
 

@@ -126,7 +126,7 @@ class ExactResume(keras.callbacks.Callback):
         if self._pending is None:
             return
         state = self._pending.state
-        self._check_fits(self._pending)
+        training_state.check_written_for(self._pending, self._identity())
         # The one way to move fit()'s epoch counter; Keras' BackupAndRestore uses it.
         self.model._initial_epoch = (
             self.params["epochs"] if state["stopped"] else state["epoch"]
@@ -230,33 +230,20 @@ class ExactResume(keras.callbacks.Callback):
         state = {
             "epoch": epoch,
             "step": step,
-            "steps": self.batches.steps,
             "stopped": step == 0 and bool(self.model.stop_training),
             "history": {"epochs": self._epochs, "logs": self._logs},
-            "callback_names": self._callback_names(),
             "callbacks": callbacks,
-            "restricted_models": self._fixed_digest,
+            **self._identity(),
         }
         self.store.save(state, arrays)
 
-    def _check_fits(self, checkpoint: Checkpoint) -> None:
-        if checkpoint.state.get("restricted_models") != self._fixed_digest:
-            raise ValueError(
-                f"ExactResume: {checkpoint.path} was written with other restricted "
-                "models (or by an older version of this library). Use another "
-                "directory, or resume=False to start anew."
-            )
-        for key, found in (
-            ("steps", self.batches.steps),
-            ("callback_names", self._callback_names()),
-        ):
-            expected = checkpoint.state[key]
-            if expected != found:
-                raise ValueError(
-                    f"ExactResume: {checkpoint.path} was written by another run: its "
-                    f"{key} are {expected}, here they are {found}. Use another "
-                    "directory, or resume=False to start anew."
-                )
+    def _identity(self) -> dict[str, Any]:
+        """Returns what a checkpoint must share with this run."""
+        return {
+            "steps": self.batches.steps,
+            "callback_names": [type(callback).__name__ for callback in self.callbacks],
+            "restricted_models": self._fixed_digest,
+        }
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         training_state.restore(
@@ -280,9 +267,6 @@ class ExactResume(keras.callbacks.Callback):
     def _run(self, hook: str, *arguments: Any) -> None:
         for callback in self.callbacks:
             getattr(callback, hook)(*arguments)
-
-    def _callback_names(self) -> list[str]:
-        return [type(callback).__name__ for callback in self.callbacks]
 
     def _mute(self) -> None:
         """Silences what Keras says when an epoch gives fewer batches than others."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -61,6 +61,27 @@ def restore(
     states = checkpoint.state["callbacks"]
     for callback, state in zip(callbacks, states, strict=True):
         set_callback_state(callback, join_arrays(state, checkpoint.arrays))
+
+
+def check_written_for(checkpoint: Checkpoint, expected: Mapping[str, Any]) -> None:
+    """Raises ValueError unless a checkpoint is of a run like this one.
+
+    Args:
+        checkpoint: Its `state` is compared.
+        expected: What this run would write under the same keys.
+    """
+    for key, found in expected.items():
+        known = checkpoint.state.get(key)
+        if known == found:
+            continue
+        if key == "restricted_models":
+            difference = "with other restricted models (or by an older version)"
+        else:
+            difference = f"by another run: its {key} are {known}, here they are {found}"
+        raise ValueError(
+            f"ExactResume: {checkpoint.path} was written {difference}. Use another "
+            "directory, or resume=False to start anew."
+        )
 
 
 def _create_variables(
