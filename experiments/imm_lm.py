@@ -205,7 +205,8 @@ def _project() -> None:
         preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
         configs.check_config(preset)
         corpus = load_corpus(preset.corpus, FLAGS.data_dir)
-    row = projection.project(preset, corpus, FLAGS.project_steps)
+        data = projection.prepare(preset, corpus)
+    row = projection.project(preset, data, FLAGS.project_steps)
     path = pathlib.Path(FLAGS.results_dir or FLAGS.output_dir) / "projection.json"
     run_files.write_json(path, row)
     for kind, hours in row["hours_of_all_epochs"].items():

@@ -42,6 +42,8 @@ def main(arguments: list[str]) -> None:
             report.learning_curves(members, figures / f"imm_lm_{name}.png", title)
         if name in ("tuning", "ablation"):
             print(f"{report.settings_table(members)}\n")
+        if name == "ablation":
+            print(f"{report.counts_table(members)}\n")
     amounts = [*rows["main"], *rows["scarcity"], *rows["full"]]
     if scarcity.can_be_fitted(amounts):
         for text in ("valid", "test"):

@@ -1,7 +1,12 @@
-"""Shape checks with named axes."""
+"""Checks of arguments, and shape checks with named axes."""
 
 from __future__ import annotations
 
+import numbers
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 
@@ -79,3 +84,67 @@ def check_floating(function: str, **tensors: tf.Tensor) -> None:
             raise TypeError(
                 f"{function}: `{argument}` must be floating point, found {dtype.name}."
             )
+
+
+def check_integer(function: str, name: str, value: Any, least: int) -> None:
+    """Raises ValueError unless an argument is an integer, and large enough.
+
+    Args:
+        function: Name of the calling function or class; the message starts with it.
+        name: Name of the argument.
+        value: What was given.
+        least: The smallest value allowed.
+    """
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or value < least:
+        raise ValueError(
+            f"{function}: `{name}` must be an integer >= {least}, found {value!r}."
+        )
+
+
+def check_ids(function: str, **tensors: Any) -> None:
+    """Raises ValueError unless every tensor has an integer dtype."""
+    for argument, tensor in tensors.items():
+        dtype = tf.as_dtype(getattr(tensor, "dtype", None) or np.asarray(tensor).dtype)
+        if not dtype.is_integer:
+            raise ValueError(
+                f"{function}: `{argument}` must be integer ids, found dtype "
+                f"{dtype.name}."
+            )
+
+
+def checked_tokens(
+    function: str,
+    tokens: npt.ArrayLike,
+    vocabulary_size: int,
+    name: str = "tokens",
+) -> np.ndarray:
+    """Returns a stream of ids as an int64 vector.
+
+    Args:
+        function: Name of the calling function; the message starts with it.
+        tokens: Integer ids `[T]`.
+        vocabulary_size: Ids must be below it.
+        name: Name of the argument.
+
+    Raises:
+        ValueError: If `tokens` is not a vector of integers in `[0, vocabulary_size)`.
+    """
+    ids = np.asarray(tokens)
+    if ids.ndim != 1:
+        raise ValueError(
+            f"{function}: `{name}` must be a vector, found shape {list(ids.shape)}."
+        )
+    if ids.size == 0:
+        return np.zeros(0, np.int64)
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(
+            f"{function}: `{name}` must be integer ids, found dtype {ids.dtype}."
+        )
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= vocabulary_size:
+        raise ValueError(
+            f"{function}: `{name}` must be ids in [0, {vocabulary_size}), found "
+            f"{low}..{high}."
+        )
+    return ids.astype(np.int64)

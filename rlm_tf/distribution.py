@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
+
 STRATEGIES = ("default", "one_device", "mirrored")
 _UNSUPPORTED = {
     "multi_worker_mirrored": "Keras' fit() fails with MultiWorkerMirroredStrategy in "
@@ -76,8 +78,7 @@ def logical_cpus(count: int) -> list[str]:
         ValueError: If `count` is not positive.
         RuntimeError: If TensorFlow already runs with another number; call this first.
     """
-    if count < 1:
-        raise ValueError(f"logical_cpus: `count` must be >= 1, found {count}.")
+    check_integer("logical_cpus", "count", count, 1)
     cpu = tf.config.list_physical_devices("CPU")[0]
     configuration = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
     try:

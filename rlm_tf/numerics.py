@@ -66,4 +66,4 @@ def at_least_single(tensor: tf.Tensor) -> tf.Tensor:
 
 def perplexity(nats_per_token: float) -> float:
     """Returns `exp(nats_per_token)`, infinite instead of an OverflowError."""
-    return math.exp(nats_per_token) if nats_per_token < 709.0 else math.inf
+    return math.inf if nats_per_token >= 709.0 else math.exp(nats_per_token)

@@ -38,5 +38,5 @@ def test_logical_cpus_after_tensorflow_started():
     assert logical_cpus(count) == [f"CPU:{index}" for index in range(count)]
     with pytest.raises(RuntimeError, match="call it before any operation"):
         logical_cpus(count + 1)
-    with pytest.raises(ValueError, match="`count` must be >= 1"):
+    with pytest.raises(ValueError, match="`count` must be an integer >= 1"):
         logical_cpus(0)

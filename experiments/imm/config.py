@@ -181,6 +181,14 @@ def check_config(config: RunConfig) -> None:
         value = getattr(config, field)
         if value is not None and value < least:
             raise ValueError(f"--{field} must be at least {least}, found {value}.")
+    if config.uses_imm and config.window < config.restricted_order - 1:
+        raise ValueError(
+            f"--window must hold a short context of --restricted_order "
+            f"{config.restricted_order}, {config.restricted_order - 1} words; found "
+            f"{config.window}."
+        )
+    if config.bank_target is not None and not config.bank_size:
+        raise ValueError("--bank_target needs a bank: --bank_size is 0.")
     if config.bank_target is not None and config.bank_target < config.min_count:
         raise ValueError(
             f"--bank_target must not be below --min_count, {config.min_count}; found "

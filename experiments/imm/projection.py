@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -13,11 +13,33 @@ import tqdm
 from experiments.benchmarks import machine
 from experiments.imm.config import RunConfig
 from experiments.imm.training import build_model
-from rlm_tf.data import Corpus, contiguous_batches
+from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
 from rlm_tf.restricted import KneserNey
 
 
-def project(config: RunConfig, corpus: Corpus, steps: int) -> dict[str, Any]:
+class Inputs(NamedTuple):
+    """What every kind of step needs."""
+
+    corpus: Corpus
+    text: np.ndarray
+    batches: ContiguousBatches
+    restricted: KneserNey
+
+
+def prepare(config: RunConfig, corpus: Corpus) -> Inputs:
+    """Cuts the text of a preset into batches and counts its n-grams.
+
+    Raises:
+        ValueError: If there is too little text for the settings.
+    """
+    text = corpus.train[: int(len(corpus.train) * config.fraction)]
+    eos = corpus.vocabulary.eos_id
+    batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
+    restricted = KneserNey(config.restricted_order).fit(text, len(corpus.vocabulary))
+    return Inputs(corpus, text, batches, restricted)
+
+
+def project(config: RunConfig, inputs: Inputs, steps: int) -> dict[str, Any]:
     """Times steps of a preset and of its parts, and multiplies.
 
     Sampled windows are run one after the other (crosstalk gradient), so a step with k
@@ -28,16 +50,14 @@ def project(config: RunConfig, corpus: Corpus, steps: int) -> dict[str, Any]:
 
     Args:
         config: The settings, of the arm `imm-sampled`.
-        corpus: The corpus.
+        inputs: What `prepare` returned.
         steps: Steps timed of each kind, after one that is not.
 
     Returns:
         Seconds a step of each kind, and the hours of an epoch and of all epochs.
     """
-    eos, size = corpus.vocabulary.eos_id, len(corpus.vocabulary)
-    text = corpus.train[: int(len(corpus.train) * config.fraction)]
-    batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
-    restricted = KneserNey(config.restricted_order).fit(text, size)
+    corpus, text, batches, restricted = inputs
+    size = len(corpus.vocabulary)
     seconds = {}
     for kind, changes in {
         "plain": {"arm": "none"},

@@ -181,6 +181,32 @@ def settings_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def counts_table(rows: Sequence[Row]) -> str:
+    """Returns a Markdown table of how many predictions positions have, for each bank.
+
+    Counted over an epoch that starts with an empty bank, for the restricted models'
+    short contexts.
+    """
+    lines = [
+        "| bank | filled up to | mean | alone | below 5 | 10 % | 25 % | 50 % | 75 % "
+        "| 90 % |",
+        f"| ---: {'| ---: ' * 9}|",
+    ]
+    distributions = {}
+    for row in rows:
+        size, target = row["config"]["bank_size"], 0
+        if size:
+            target = row["config"]["bank_target"] or row["config"]["min_count"]
+        if row["effective_counts"]:
+            distributions[size, target] = row["effective_counts"]
+    for (size, target), counts in sorted(distributions.items()):
+        shares = [f"{counts[key]:.2f}" for key in ("share_alone", "share_below_5")]
+        quantiles = [f"{value:g}" for value in counts["quantiles"].values()]
+        numbers = [f"{size:,}", str(target), f"{counts['mean']:.1f}"]
+        lines.append(f"| {' | '.join([*numbers, *shares, *quantiles])} |")
+    return "\n".join(lines)
+
+
 def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> bool:
     """Writes a figure of validation perplexity against epochs.
 

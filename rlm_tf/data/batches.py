@@ -8,6 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer, checked_tokens
+
+MOST_IDS = 2**31  # ids are int32
+
 # ((tokens [B, T], start [B]), next_tokens [B, T], weights [B, T])
 Element = tuple[tuple[tf.Tensor, tf.Tensor], tf.Tensor, tf.Tensor]
 Transform = Callable[[Element, tf.Tensor, tf.Tensor], Element]
@@ -46,18 +50,22 @@ class ContiguousBatches:
     """
 
     def __init__(
-        self, tokens: np.ndarray, batch_size: int, window: int, *, prefix: int
+        self,
+        tokens: np.ndarray,
+        batch_size: int,
+        window: int,
+        *,
+        prefix: int,
+        vocabulary_size: int | None = None,
     ) -> None:
         """See `contiguous_batches`."""
-        tokens = np.asarray(tokens)
-        if tokens.ndim != 1 or not np.issubdtype(tokens.dtype, np.integer):
-            raise ValueError(
-                "contiguous_batches: `tokens` must be integers with axes [N], found "
-                f"{tokens.dtype} of shape {tokens.shape}."
-            )
-        for name, value in (("batch_size", batch_size), ("window", window)):
-            if value < 1:
-                raise ValueError(f"contiguous_batches: {name} must be >= 1: {value}.")
+        name = "contiguous_batches"
+        check_integer(name, "batch_size", batch_size, 1)
+        check_integer(name, "window", window, 1)
+        check_integer(name, "prefix", prefix, 0)
+        size = MOST_IDS if vocabulary_size is None else vocabulary_size
+        check_integer(name, "vocabulary_size", size, prefix + 1)
+        tokens = checked_tokens(name, tokens, size)
         if tokens.size == 0:
             raise ValueError("contiguous_batches: `tokens` is empty, expected N >= 1.")
         self.batch_size = batch_size
@@ -159,7 +167,12 @@ class ContiguousBatches:
 
 
 def contiguous_batches(
-    tokens: np.ndarray, batch_size: int, window: int, *, prefix: int
+    tokens: np.ndarray,
+    batch_size: int,
+    window: int,
+    *,
+    prefix: int,
+    vocabulary_size: int | None = None,
 ) -> ContiguousBatches:
     """Cuts a token stream into contiguous batches.
 
@@ -168,12 +181,16 @@ def contiguous_batches(
         batch_size: Number of rows B that are read in parallel.
         window: Number of tokens T that a step reads.
         prefix: The token before the first, the id of `<eos>` as a rule.
+        vocabulary_size: If given, tokens and prefix must be below it. A model whose
+            vocabulary is smaller than the text's fails deep inside TensorFlow.
 
     Returns:
         An object with `steps`, `num_targets`, `element(step)` and `dataset()`.
 
     Raises:
-        ValueError: If `tokens` is empty or not a vector of integers, or a size is not
-            positive.
+        ValueError: If `tokens` is empty or not a vector of ids, or a size is not a
+            positive integer.
     """
-    return ContiguousBatches(tokens, batch_size, window, prefix=prefix)
+    return ContiguousBatches(
+        tokens, batch_size, window, prefix=prefix, vocabulary_size=vocabulary_size
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer, checked_tokens
+
 
 class ContextIndex:
     """Finds the occurrences of short contexts, the multiset `extend(sh)` of Eq. (13).
@@ -31,27 +33,13 @@ class ContextIndex:
         vocabulary_size: int,
         min_position: int = 0,
     ):
-        tokens = np.asarray(tokens)
-        if context_length < 1:
-            raise ValueError(
-                "ContextIndex: `context_length` must be at least 1, found "
-                f"{context_length}."
-            )
-        if tokens.ndim != 1 or not np.issubdtype(tokens.dtype, np.integer):
-            raise ValueError(
-                "ContextIndex: `tokens` must be a vector of integer ids, found shape "
-                f"{list(tokens.shape)} of {tokens.dtype}."
-            )
+        check_integer("ContextIndex", "context_length", context_length, 1)
+        tokens = checked_tokens("ContextIndex", tokens, vocabulary_size)
         first = max(min_position, context_length - 1)
         if len(tokens) <= first:
             raise ValueError(
                 f"ContextIndex: `tokens` has {len(tokens)} ids; windows of {first + 1} "
                 "need at least as many."
-            )
-        if tokens.min() < 0 or tokens.max() >= vocabulary_size:
-            raise ValueError(
-                f"ContextIndex: `tokens` must be ids in [0, {vocabulary_size}), found "
-                f"{tokens.min()}..{tokens.max()}."
             )
         self.context_length = context_length
         self.vocabulary_size = vocabulary_size

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from rlm_tf.checks import checked_tokens
 from rlm_tf.restricted.discounts import counts_of_counts, modified_discounts
 
 Kind = Literal["blank", "unigram", "bigram-kn"]
@@ -40,16 +41,10 @@ def bigram_statistics(tokens: np.ndarray, vocabulary_size: int) -> BigramStatist
     Raises:
         ValueError: If the tokens are fewer than two or outside the vocabulary.
     """
-    tokens = np.asarray(tokens, dtype=np.int64)
-    if tokens.ndim != 1 or tokens.size < 2:
+    tokens = checked_tokens("Noising", tokens, vocabulary_size)
+    if tokens.size < 2:
         raise ValueError(
-            "Noising: `tokens` must have axes [N] with N >= 2, found shape "
-            f"{tokens.shape}."
-        )
-    if tokens.min() < 0 or tokens.max() >= vocabulary_size:
-        raise ValueError(
-            f"Noising: `tokens` must be in [0, {vocabulary_size}), found "
-            f"[{tokens.min()}, {tokens.max()}]."
+            f"Noising: `tokens` must hold at least two ids, found {tokens.size}."
         )
     pairs, counts = np.unique(
         tokens[:-1] * vocabulary_size + tokens[1:], return_counts=True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlm_tf.checks import check_integer
 from rlm_tf.data import tokenisation
 from rlm_tf.data.tokenisation import EOS, UNK
 from rlm_tf.data.vocabulary_file import read_vocabulary, write_vocabulary
@@ -121,10 +122,9 @@ class Vocabulary:
             ValueError: If `rule`, `max_size` or `min_count` is impossible.
         """
         tokenisation.check_rule(rule)
-        if min_count < 1:
-            raise ValueError(f"Vocabulary.build: min_count must be >= 1: {min_count}.")
-        if max_size is not None and max_size < 2:
-            raise ValueError(f"Vocabulary.build: max_size must be >= 2: {max_size}.")
+        check_integer("Vocabulary.build", "min_count", min_count, 1)
+        if max_size is not None:
+            check_integer("Vocabulary.build", "max_size", max_size, 2)
         if rule == "bytes" and (max_size, min_count, unknown) != (None, 1, None):
             raise ValueError(
                 "Vocabulary.build: the rule `bytes` has all 256 bytes; max_size, "

@@ -9,7 +9,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.evaluation.window_stream import stream_windows
+from rlm_tf.checks import check_integer, checked_tokens
+from rlm_tf.data.batches import MOST_IDS
+from rlm_tf.evaluation.window_stream import language_model_of, stream_windows
 from rlm_tf.numerics import perplexity
 
 
@@ -71,12 +73,20 @@ def induced_perplexity(
         ValueError: If `context_length` is not positive, the training text is empty or
             not a vector of integers, or a text has tokens that the model lacks.
     """
-    if context_length < 1:
+    function = "induced_perplexity"
+    check_integer(function, "context_length", context_length, 1)
+    check_integer(function, "prefix", prefix, 0)
+    if not isinstance(texts, Mapping):
         raise ValueError(
-            f"induced_perplexity: `context_length` must be >= 1: {context_length}."
+            f"{function}: `texts` must map names to token ids, found "
+            f"{type(texts).__name__}."
         )
-    train_tokens = np.asarray(train_tokens)
-    texts = {name: np.asarray(tokens, np.int64) for name, tokens in texts.items()}
+    size = getattr(language_model_of(model), "vocabulary_size", None) or MOST_IDS
+    train_tokens = checked_tokens(function, train_tokens, size, "train_tokens")
+    texts = {
+        name: checked_tokens(function, tokens, size, f"texts[{name!r}]")
+        for name, tokens in texts.items()
+    }
     read = np.concatenate([[prefix], train_tokens[:-1]]).astype(np.int64)
     streams = [read, *texts.values()]
     train_contexts, *text_contexts = _dense_contexts(streams, context_length)

@@ -87,7 +87,8 @@ def interpolate(log_q: np.ndarray, log_p: np.ndarray, mu: float) -> np.ndarray:
         mu: Weight of the restricted model, in [0, 1].
 
     Raises:
-        ValueError: If the shapes differ or `mu` is out of range.
+        ValueError: If the shapes differ, a value is not a number, or `mu` is out of
+            range.
     """
     log_q, log_p = _checked_pair("interpolate", log_q, log_p)
     if not 0.0 <= mu <= 1.0:
@@ -109,16 +110,19 @@ def tune_interpolation(log_q: np.ndarray, log_p: np.ndarray) -> float:
         log_p: Those of the restricted model, `[N]`; may be minus infinity.
 
     Raises:
-        ValueError: If the shapes differ.
+        ValueError: If the shapes differ, a value is not a number, or no token counts.
     """
     log_q, log_p = _checked_pair("tune_interpolation", log_q, log_p)
     larger = np.maximum(log_q, log_p)
-    possible = np.isfinite(larger)
+    possible = larger > -np.inf
+    if not possible.any():
+        raise ValueError(
+            "tune_interpolation: expected tokens to which one of the models gives a "
+            f"probability above 0, found none among {len(log_q)}."
+        )
     # Divided by the larger of the two, so that nothing overflows or vanishes.
     q = np.exp(log_q[possible] - larger[possible])
     p = np.exp(log_p[possible] - larger[possible])
-    if not possible.any():
-        return 0.0
     low, high = 0.0, 1.0
     for _ in range(_BISECTIONS):
         mu = 0.5 * (low + high)
@@ -176,4 +180,8 @@ def _checked_pair(
             f"{function}: `log_q` and `log_p` must both have axes [N], found "
             f"{log_q.shape} and {log_p.shape}."
         )
+    for name, values in (("log_q", log_q), ("log_p", log_p)):
+        if np.isnan(values).any():
+            first = int(np.argmax(np.isnan(values)))
+            raise ValueError(f"{function}: `{name}` {first} is not a number.")
     return log_q, log_p

@@ -76,11 +76,17 @@ def stream_windows(
         progress: Label of a progress bar on terminals, or None for no bar.
 
     Raises:
-        ValueError: If `tokens` is empty or not a vector of integers, or a size is not
-            positive.
+        ValueError: If `tokens` is empty or not a vector of ids that the model knows,
+            or a size is not a positive integer.
     """
     model = language_model_of(model)
-    batches = contiguous_batches(tokens, batch_size, window, prefix=prefix)
+    batches = contiguous_batches(
+        tokens,
+        batch_size,
+        window,
+        prefix=prefix,
+        vocabulary_size=getattr(model, "vocabulary_size", None),
+    )
     recurrent = has_states(model)
 
     @tf.function(autograph=False)

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
 from rlm_tf.layers.recurrent_cell import Product, RecurrentCell, States, Weights
 
 
@@ -47,8 +48,7 @@ class LSTMCell(RecurrentCell):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if units < 1:
-            raise ValueError(f"LSTMCell: `units` must be positive, found {units}.")
+        check_integer("LSTMCell", "units", units, 1)
         self.units = units
         self.forget_bias = forget_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from rlm_tf.models.language_model_view import tokens_of
+from rlm_tf.models.batch import tokens_of
 from rlm_tf.models.short_contexts import short_contexts
 from rlm_tf.restricted.restricted_model import RestrictedModel
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import keras
 
+from rlm_tf.checks import check_integer
 from rlm_tf.restricted.restricted_model import RestrictedModel
+
+
+def check_model(model: Any) -> None:
+    """Raises ValueError unless it is a Keras model."""
+    if not isinstance(model, keras.Model):
+        raise ValueError(
+            "InducedModelMatching: `model` must be a Keras model, found "
+            f"{type(model).__name__}."
+        )
 
 
 def check_pairs(pairs: list[Any]) -> None:
@@ -85,10 +95,7 @@ def check_owner(contexts: Any, wrapper: keras.Model) -> None:
 
 def check_options(every: int, gradient: str, variant: str) -> None:
     """Raises ValueError for an option that does not exist."""
-    if every < 1:
-        raise ValueError(
-            f"InducedModelMatching: `every` must be at least 1, found {every}."
-        )
+    check_integer("InducedModelMatching", "every", every, 1)
     if gradient not in ("direct", "crosstalk"):
         raise ValueError(
             "InducedModelMatching: `gradient` must be 'direct' or 'crosstalk', found "

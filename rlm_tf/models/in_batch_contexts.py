@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tensorflow as tf
 
-from rlm_tf.models.language_model_view import LanguageModelView, tokens_of
+from rlm_tf.checks import check_integer
+from rlm_tf.models.batch import tokens_of
+from rlm_tf.models.language_model_view import LanguageModelView
 from rlm_tf.models.prediction_bank import PredictionBank
 from rlm_tf.models.short_contexts import (
     BatchGroups,
@@ -72,25 +74,20 @@ class InBatchContexts(tf.Module):
         bank_target: int | None = None,
     ):
         super().__init__(name="in_batch_contexts")
-        if min_count < 1:
-            raise ValueError(
-                f"InBatchContexts: `min_count` must be at least 1, found {min_count}."
-            )
+        check_integer("InBatchContexts", "min_count", min_count, 1)
+        check_integer("InBatchContexts", "bank_size", bank_size, 0)
         if pass_mode not in ("training", "evaluation"):
             raise ValueError(
                 "InBatchContexts: `pass_mode` must be 'training' or 'evaluation', "
                 f"found {pass_mode!r}."
             )
-        if bank_size < 0 or (bank_target is not None and bank_target < 1):
-            raise ValueError(
-                "InBatchContexts: `bank_size` must not be negative and `bank_target` "
-                f"must be positive, found {bank_size} and {bank_target}."
-            )
-        if bank_target is not None and bank_target < min_count:
-            raise ValueError(
-                "InBatchContexts: `bank_target` must not be below `min_count`, found "
-                f"{bank_target} and {min_count}: such groups would be filled in vain."
-            )
+        if bank_target is not None:
+            # Groups filled up to less than `min_count` would be filled in vain.
+            check_integer("InBatchContexts", "bank_target", bank_target, min_count)
+            if not bank_size:
+                raise ValueError(
+                    "InBatchContexts: `bank_target` needs a bank: `bank_size` is 0."
+                )
         self.min_count = min_count
         self.pass_mode = pass_mode
         self.separate_clipping = separate_clipping

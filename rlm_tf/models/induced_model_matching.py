@@ -9,8 +9,11 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
+from rlm_tf.metrics.quantiles import Quantiles
 from rlm_tf.models.authors_variant import AuthorsVariant
+from rlm_tf.models.batch import check_batch
 from rlm_tf.models.imm_arguments import (
+    check_model,
     check_options,
     check_owner,
     check_pairs,
@@ -19,7 +22,7 @@ from rlm_tf.models.imm_arguments import (
 )
 from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.language_model_view import view_of
-from rlm_tf.models.objective_model import ObjectiveModel, check_targets
+from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.sampled_contexts import SampledContexts
 from rlm_tf.models.term import Coefficient, LossAndGradient, Term, coefficient_at
 from rlm_tf.restricted.restricted_model import RestrictedModel
@@ -89,6 +92,7 @@ class InducedModelMatching(ObjectiveModel):
         loss_scale: float = 1.0,
         **kwargs: Any,
     ):
+        check_model(model)
         pairs = restricted_model
         if not isinstance(pairs, list):
             pairs = [(pairs, coefficient)]
@@ -123,6 +127,7 @@ class InducedModelMatching(ObjectiveModel):
         self.active = tf.Variable(1.0, trainable=False, name="active")
         self.coverage_metric = keras.metrics.Mean(name="imm_coverage")
         self.count_metric = keras.metrics.Mean(name="imm_count")
+        self.count_quantiles = Quantiles(name="imm_count")
         self.authors: AuthorsVariant | None = None
         self._contexts: Contexts | None = None
         if contexts is not None:
@@ -187,7 +192,7 @@ class InducedModelMatching(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        check_targets(type(self).__name__, y, sample_weight)
+        check_batch(type(self).__name__, x, y, sample_weight)
         if not training:
             outputs = self.view.outputs(x, training=False)
             return [Term("nll", self.view.nll(outputs, y), sample_weight)]
@@ -245,6 +250,7 @@ class InducedModelMatching(ObjectiveModel):
                 sample weight above 0.
             least: Fewer than these do not count.
         """
+        self.count_quantiles.update_state(counts)
         counts = tf.cast(counts, tf.float32)
         self.coverage_metric.update_state(counts >= tf.cast(least, tf.float32))
         self.count_metric.update_state(counts)
@@ -261,18 +267,15 @@ class InducedModelMatching(ObjectiveModel):
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
+        serialize = keras.saving.serialize_keras_object
+        schedule = keras.optimizers.schedules.LearningRateSchedule
         coefficients = [
-            keras.saving.serialize_keras_object(c)
-            if isinstance(c, keras.optimizers.schedules.LearningRateSchedule)
-            else c
-            for c in self.coefficients
+            serialize(c) if isinstance(c, schedule) else c for c in self.coefficients
         ]
-        restricted = [
-            keras.saving.serialize_keras_object(r) for r in self.restricted_models
-        ]
+        restricted = [serialize(r) for r in self.restricted_models]
         return {
             **super().get_config(),
-            "model": keras.saving.serialize_keras_object(self.model),
+            "model": serialize(self.model),
             "restricted_model": list(zip(restricted, coefficients, strict=True)),
             "every": self.every,
             "gradient": self.gradient,

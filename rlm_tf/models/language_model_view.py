@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.models.batch import tokens_of
 from rlm_tf.models.stateful_language_model import StatefulLanguageModel
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
@@ -133,8 +134,3 @@ def view_of(model: keras.Model) -> LanguageModelView:
     if isinstance(model, StatefulLanguageModel):
         return RecurrentView(model)
     return LanguageModelView(model)
-
-
-def tokens_of(x: Any) -> tf.Tensor:
-    """Returns the tokens of an input that may come with start flags."""
-    return x[0] if isinstance(x, tuple | list) else x

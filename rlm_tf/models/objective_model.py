@@ -216,30 +216,6 @@ class ObjectiveModel(keras.Model):
         return config
 
 
-def check_targets(name: str, targets: Any, sample_weight: Any) -> None:
-    """Raises ValueError unless `fit()` or `evaluate()` was given what it needs.
-
-    Args:
-        name: Of the model, for the message.
-        targets: Next tokens `[B, T]`.
-        sample_weight: One weight for each target, or None.
-    """
-    if targets is None:
-        raise ValueError(
-            f"{name}: no targets. Language models are trained and evaluated on "
-            "`(inputs, next_tokens)` or `(inputs, next_tokens, weights)`, as "
-            "`contiguous_batches(...).dataset()` gives them."
-        )
-    if sample_weight is None:
-        return
-    expected, found = tf.TensorShape(targets.shape), tf.TensorShape(sample_weight.shape)
-    if not expected.is_compatible_with(found):
-        raise ValueError(
-            f"{name}: `sample_weight` must have one weight for each target, shape "
-            f"{expected}, found {found}."
-        )
-
-
 class _Reduction:
     """The global weighted mean of one term, split over replicas."""
 

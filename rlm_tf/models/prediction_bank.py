@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
+
 
 class BankDraw(NamedTuple):
     """Entries of the bank that join groups of the batch.
@@ -39,8 +41,7 @@ class PredictionBank(tf.Module):
 
     def __init__(self, size: int, width: int, dtype: str = "float32"):
         super().__init__(name="prediction_bank")
-        if size < 1:
-            raise ValueError(f"PredictionBank: `size` must be positive, found {size}.")
+        check_integer("PredictionBank", "size", size, 1)
         self.size = size
         options = {
             "trainable": False,

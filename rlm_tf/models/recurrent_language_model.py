@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent import Recurrent
 from rlm_tf.layers.recurrent_cell import RecurrentCell
@@ -110,10 +111,9 @@ class RecurrentLanguageModel(StatefulLanguageModel):
             "projection_width",
         ):
             value = getattr(self, argument)
-            if value is not None and value < 1:
-                raise ValueError(
-                    f"{name}: `{argument}` must be positive, found {value}."
-                )
+            optional = argument in ("embedding_width", "projection_width")
+            if value is not None or not optional:
+                check_integer(name, argument, value, 1)
         for argument in ("dropout", "input_dropout", "output_dropout"):
             value = getattr(self, argument)
             if value is not None and not 0 <= value < 1:
@@ -234,11 +234,6 @@ class RecurrentLanguageModel(StatefulLanguageModel):
     @property
     def feature_width(self) -> int:
         return self.projection_width or self.width
-
-    @property
-    def random_state_variables(self) -> list[Any]:
-        """The variables of all seed generators, for checkpoints that resume exactly."""
-        return [layer.seed_generator.state.value for layer in self.dropout_layers]
 
     # === Config ===
 

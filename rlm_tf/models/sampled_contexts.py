@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
 from rlm_tf.data.context_index import ContextIndex
+from rlm_tf.models.batch import tokens_of
 from rlm_tf.models.crosstalk import CrosstalkSamples
-from rlm_tf.models.language_model_view import tokens_of
 from rlm_tf.models.short_contexts import position_weights, short_contexts
 from rlm_tf.models.term import Gradient, LossAndGradient, Term
 from rlm_tf.objectives.imm import induced_cross_entropy
@@ -60,11 +61,9 @@ class SampledContexts:
         truncated: bool = False,
         seed: int = 0,
     ):
-        if k < 1 or window < 1:
-            raise ValueError(
-                "SampledContexts: `k` and `window` must be at least 1, found "
-                f"{k} and {window}."
-            )
+        check_integer("SampledContexts", "k", k, 1)
+        check_integer("SampledContexts", "window", window, 1)
+        check_integer("SampledContexts", "seed", seed, 0)
         if initial_state not in ("carried", "zero"):
             raise ValueError(
                 "SampledContexts: `initial_state` must be 'carried' or 'zero', found "

@@ -61,7 +61,16 @@ def position_weights(
 
     Returns:
         float32 `[B * T]`: the sample weight where the short context is whole, else 0.
+
+    Raises:
+        ValueError: If the windows are shorter than a short context: none would count.
     """
+    length = tokens.shape[1]
+    if length is not None and length < context_length:
+        raise ValueError(
+            f"InducedModelMatching: short contexts of {context_length} words need "
+            f"windows of as many tokens at least, found windows of {length}."
+        )
     weights = tf.cast(whole_context(tokens, context_length), tf.float32)
     if sample_weight is not None:
         weights *= tf.cast(sample_weight, tf.float32)

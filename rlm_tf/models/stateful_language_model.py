@@ -7,11 +7,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_shapes
+from rlm_tf.checks import check_ids, check_shapes
 from rlm_tf.layers.carried_state import CarriedState
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
-from rlm_tf.models.objective_model import ObjectiveModel, check_targets
+from rlm_tf.models.batch import check_batch, tokens_of
+from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import Term
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.linear_in_batch import JointLoss
@@ -97,11 +98,12 @@ class StatefulLanguageModel(ObjectiveModel):
             training: Whether dropout acts, and whose carried states are used.
 
         Raises:
-            ValueError: If the axes are others.
+            ValueError: If the axes are others, or the tokens no integers.
             InvalidArgumentError: If the batch size differs from the last window's and
                 not every row starts a stream.
         """
         name = f"{type(self).__name__}.features"
+        check_ids(name, tokens=tokens_of(inputs))
         if not isinstance(inputs, tuple | list):
             check_shapes(name, tokens=(inputs, "B T"))
             batch_size = inputs.shape[0] or tf.shape(inputs)[0]
@@ -198,7 +200,7 @@ class StatefulLanguageModel(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        check_targets(type(self).__name__, y, sample_weight)
+        check_batch(type(self).__name__, x, y, sample_weight)
         features = self.features(x, training=training)
         return [Term("nll", self.nll(features, y), sample_weight)]
 

@@ -49,13 +49,7 @@ def induced_log_probs(
     Raises:
         ValueError: If shapes do not fit.
     """
-    samples = tf.convert_to_tensor(sample_log_probs)
-    check_floating("induced_log_probs", sample_log_probs=samples)
-    if samples.shape.rank is not None and samples.shape.rank < 2:
-        raise ValueError(
-            "induced_log_probs: `sample_log_probs` must have axes [K ... V], found "
-            f"shape {samples.shape}."
-        )
+    samples = _stack_of_samples("induced_log_probs", sample_log_probs)
     if log_weights is None:
         return log_mean_exp(samples, axis=0)
     weights = tf.cast(log_weights, samples.dtype)
@@ -134,14 +128,19 @@ def induced_kl_divergence(
 def crosstalk_weights(sample_log_probs: TensorLike) -> tf.Tensor:
     """Returns `C_i(y) = Q_i(y) / sum_j Q_j(y)`, appendix C.2, without gradient.
 
+    All samples at once; a training step, which has one at a time in memory, computes
+    them from the sum over samples (`rlm_tf/models/crosstalk.py`).
+
     Args:
         sample_log_probs: `[K, ..., V]`.
 
     Returns:
         `[K, ..., V]`; sums to 1 over K. Where every `Q_j(y)` is 0 it is `1/K`.
+
+    Raises:
+        ValueError: If there is no axis of samples, or none in it.
     """
-    sample_log_probs = tf.convert_to_tensor(sample_log_probs)
-    check_floating("crosstalk_weights", sample_log_probs=sample_log_probs)
+    sample_log_probs = _stack_of_samples("crosstalk_weights", sample_log_probs)
     lowest = sample_log_probs.dtype.min
     return tf.stop_gradient(tf.nn.softmax(tf.maximum(sample_log_probs, lowest), axis=0))
 
@@ -162,14 +161,19 @@ def crosstalk_surrogate(
 
     Returns:
         `[...]` or `[K, ...]`.
+
+    Raises:
+        ValueError: If shapes do not fit.
     """
     log_probs = tf.convert_to_tensor(log_probs)
     target_probs = tf.stop_gradient(tf.cast(target_probs, log_probs.dtype))
     weights = tf.stop_gradient(tf.cast(weights, log_probs.dtype))
+    function, one_sample = "crosstalk_surrogate", log_probs
+    check_shapes(function, log_probs=(log_probs, "... V"), weights=(weights, "... V"))
+    if log_probs.shape.rank != target_probs.shape.rank:
+        one_sample = _stack_of_samples(function, log_probs, "log_probs")[0]
     check_shapes(
-        "crosstalk_surrogate",
-        log_probs=(log_probs, "... V"),
-        weights=(weights, "... V"),
+        function, target_probs=(target_probs, "... V"), log_probs=(one_sample, "... V")
     )
     return -tf.reduce_sum(
         multiply_no_nan_log(target_probs * weights, log_probs), axis=-1
@@ -200,18 +204,31 @@ def noising_cross_entropy(
 def _check_samples(
     function: str, target_probs: tf.Tensor, sample_log_probs: tf.Tensor
 ) -> None:
-    check_floating(function, sample_log_probs=sample_log_probs)
     if sample_log_probs.shape.rank == target_probs.shape.rank:
         raise ValueError(
             f"{function}: `sample_log_probs` must have one axis more than "
             f"`target_probs` (K first); found shapes {sample_log_probs.shape} and "
             f"{target_probs.shape}."
         )
-    one_sample = sample_log_probs[0] if sample_log_probs.shape[0] != 0 else None
-    if one_sample is None:
-        raise ValueError(f"{function}: `sample_log_probs` holds no sample (K = 0).")
+    samples = _stack_of_samples(function, sample_log_probs)
     check_shapes(
         function,
         target_probs=(target_probs, "... V"),
-        sample_log_probs=(one_sample, "... V"),
+        sample_log_probs=(samples[0], "... V"),
     )
+
+
+def _stack_of_samples(
+    function: str, log_probs: TensorLike, name: str = "sample_log_probs"
+) -> tf.Tensor:
+    """Returns log-probabilities `[K, ..., V]` as a tensor, K >= 1."""
+    samples = tf.convert_to_tensor(log_probs)
+    check_floating(function, **{name: samples})
+    if samples.shape.rank is not None and samples.shape.rank < 2:
+        raise ValueError(
+            f"{function}: `{name}` must have axes [K ... V], found shape "
+            f"{samples.shape}."
+        )
+    if samples.shape.rank is not None and samples.shape[0] == 0:
+        raise ValueError(f"{function}: `{name}` holds no sample (K = 0).")
+    return samples

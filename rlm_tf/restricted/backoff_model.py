@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from rlm_tf.checks import checked_tokens
 from rlm_tf.restricted.backoff_tables import BackoffLevel, BackoffTables
 from rlm_tf.restricted.model_file import read_tables, write_tables
 from rlm_tf.restricted.restricted_model import (
     RestrictedModel,
-    checked_tokens,
     contexts_of,
 )
 from rlm_tf.typing import TensorLike

@@ -31,8 +31,9 @@ def modified_discounts(types: np.ndarray) -> np.ndarray:
 
     `D_r = r - (r + 1) Y N_{r+1} / N_r` for r = 1, 2, 3, the last one for all counts
     from 3 on, with `Y` as in `single_discount`. A formula that needs an `N_r` that is
-    zero, or that gives a negative value, is replaced by `Y`; results are clamped to
-    `[0, r]`. Source: Chen and Goodman (1999).
+    zero, or that gives a negative value, is replaced by `Y`, and so are all of them
+    without singletons; results are clamped to `[0, r]`. Source: Chen and Goodman
+    (1999).
 
     Args:
         types: `N_r`, how many n-gram types occur r = 1, 2, 3, 4 times, `[4]`.
@@ -42,6 +43,9 @@ def modified_discounts(types: np.ndarray) -> np.ndarray:
     """
     discounts = single_discount(types)
     y = discounts[0]
+    if not types[0]:
+        # Y = 0 would discount counts of 2 and 3 by 2 and 3: nothing would be left.
+        return discounts
     for r in (1, 2, 3):
         if types[r - 1] and types[r]:
             estimate = r - (r + 1) * y * types[r] / types[r - 1]

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from rlm_tf.checks import check_integer, checked_tokens
 from rlm_tf.restricted.backoff_model import BackoffModel
 from rlm_tf.restricted.backoff_tables import BackoffLevel, BackoffTables
 from rlm_tf.restricted.discounts import (
@@ -16,7 +17,6 @@ from rlm_tf.restricted.discounts import (
     single_discount,
 )
 from rlm_tf.restricted.ngram_counts import NgramCounts, NgramLevel, count_ngrams
-from rlm_tf.restricted.restricted_model import checked_tokens
 
 SMOOTHINGS = ("modified", "absolute", "maximum_likelihood", "add_k")
 
@@ -95,10 +95,7 @@ class KneserNey(BackoffModel):
         Raises:
             ValueError: If `tokens` is not such a stream, or if this object has tables.
         """
-        if vocabulary_size < 1:
-            raise ValueError(
-                f"fit: `vocabulary_size` must be positive, found {vocabulary_size}."
-            )
+        check_integer("fit", "vocabulary_size", vocabulary_size, 1)
         stream = checked_tokens("fit", tokens, vocabulary_size)
         if len(stream) < self.order:
             raise ValueError(

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer, checked_tokens
 from rlm_tf.restricted.restricted_model import (
     RestrictedModel,
-    checked_tokens,
     contexts_of,
 )
 from rlm_tf.typing import TensorLike
@@ -58,10 +58,7 @@ class NeuralRestrictedModel(RestrictedModel):
             ("embedding_width", embedding_width),
             ("hidden_width", hidden_width),
         ):
-            if size < 1:
-                raise ValueError(
-                    f"NeuralRestrictedModel: `{name}` must be positive, found {size}."
-                )
+            check_integer("NeuralRestrictedModel", name, size, 1)
         self.vocabulary_size = vocabulary_size
         self.context_length = context_length
         self.embedding_width = embedding_width

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from rlm_tf.checks import checked_tokens
 from rlm_tf.typing import TensorLike
 
 _SCORE_BATCH = 256
@@ -110,39 +111,6 @@ class RestrictedModel(keras.layers.Layer):
                 f"{int(tf.reduce_min(contexts))}..{int(tf.reduce_max(contexts))}."
             )
         return contexts
-
-
-def checked_tokens(
-    function: str, tokens: npt.ArrayLike, vocabulary_size: int
-) -> np.ndarray:
-    """Returns a stream of ids as an int64 vector.
-
-    Args:
-        function: Name of the calling function; the message starts with it.
-        tokens: Integer ids `[T]`.
-        vocabulary_size: Ids must be below it.
-
-    Raises:
-        ValueError: If `tokens` is not a vector of integers in `[0, vocabulary_size)`.
-    """
-    ids = np.asarray(tokens)
-    if ids.ndim != 1:
-        raise ValueError(
-            f"{function}: `tokens` must be a vector, found shape {list(ids.shape)}."
-        )
-    if ids.size == 0:
-        return np.zeros(0, np.int64)
-    if not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(
-            f"{function}: `tokens` must be integer ids, found dtype {ids.dtype}."
-        )
-    low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= vocabulary_size:
-        raise ValueError(
-            f"{function}: `tokens` must be ids in [0, {vocabulary_size}), found "
-            f"{low}..{high}."
-        )
-    return ids.astype(np.int64)
 
 
 def contexts_of(tokens: np.ndarray, context_length: int) -> np.ndarray:

@@ -58,6 +58,15 @@ def export_language_model(
             states comes without `context_length`, if the graph has operations that
             need XLA or a GPU, or if the SavedModel's numbers are not the model's.
     """
+    for name, value, kind in (
+        ("model", model, keras.Model),
+        ("vocabulary", vocabulary, Vocabulary),
+    ):
+        if not isinstance(value, kind):
+            raise ValueError(
+                f"export_language_model: `{name}` must be a {kind.__name__}, found "
+                f"{type(value).__name__}."
+            )
     path = pathlib.Path(path)
     check_export_path(path, overwrite)
     model = _portable_model(language_model_of(model))

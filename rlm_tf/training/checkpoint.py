@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
+
 _LOGGER = logging.getLogger(__name__)
 _NAME = re.compile(r"checkpoint-(\d{8})")
 _STATE, _ARRAYS, _MANIFEST = "state.json", "arrays.npz", "manifest.json"
@@ -54,8 +56,7 @@ class CheckpointStore:
     def __init__(self, directory: str | os.PathLike[str], *, keep: int = 2):
         self.directory = pathlib.Path(directory)
         self.keep = keep
-        if keep < 1:
-            raise ValueError(f"CheckpointStore: `keep` must be >= 1, found {keep}.")
+        check_integer("CheckpointStore", "keep", keep, 1)
         if self.directory.exists() and not self.directory.is_dir():
             raise ValueError(
                 f"CheckpointStore: `directory` must be a folder, {self.directory} is "

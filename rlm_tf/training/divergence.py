@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from rlm_tf.checks import check_integer
 from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.learning_rate import (
     check_settable,
@@ -65,19 +66,12 @@ class DivergenceGuard(keras.callbacks.Callback):
         best: BestWeights | None = None,
     ):
         super().__init__()
-        if every_steps < 1:
-            raise ValueError(
-                f"DivergenceGuard: `every_steps` must be >= 1, found {every_steps}."
-            )
+        check_integer("DivergenceGuard", "every_steps", every_steps, 1)
         if not 0 < factor < 1:
             raise ValueError(
                 f"DivergenceGuard: `factor` must lie in (0, 1), found {factor}."
             )
-        if max_recoveries < 1:
-            raise ValueError(
-                "DivergenceGuard: `max_recoveries` must be >= 1, found "
-                f"{max_recoveries}."
-            )
+        check_integer("DivergenceGuard", "max_recoveries", max_recoveries, 1)
         self.every_steps = every_steps
         self.recover = recover
         self.factor = factor

@@ -12,6 +12,7 @@ from typing import Any
 
 import keras
 
+from rlm_tf.checks import check_integer
 from rlm_tf.training.learning_rate import get_learning_rate
 from rlm_tf.training.monitor import read_metrics
 
@@ -47,10 +48,8 @@ class MetricsLog(keras.callbacks.Callback):
         seconds: bool = False,
     ):
         super().__init__()
-        if every_steps is not None and every_steps < 1:
-            raise ValueError(
-                f"MetricsLog: `every_steps` must be >= 1 or None, found {every_steps}."
-            )
+        if every_steps is not None:
+            check_integer("MetricsLog", "every_steps", every_steps, 1)
         self.path = pathlib.Path(path)
         self.every_steps = every_steps
         self.seconds = seconds

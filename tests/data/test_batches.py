@@ -111,12 +111,26 @@ def test_mistakes_in_arguments() -> None:
     tokens = np.arange(5)
     with pytest.raises(ValueError, match="empty"):
         contiguous_batches(np.zeros(0, np.int32), 1, 1, prefix=0)
-    with pytest.raises(ValueError, match=r"axes \[N\], found float64"):
-        contiguous_batches(np.zeros(3), 1, 1, prefix=0)
-    with pytest.raises(ValueError, match="batch_size must be >= 1"):
-        contiguous_batches(tokens, 0, 1, prefix=0)
-    with pytest.raises(ValueError, match="window must be >= 1"):
+    for wrong, message in (
+        (np.zeros(3), "integer ids, found dtype float64"),
+        (np.zeros([2, 3], np.int32), r"a vector, found shape \[2, 3\]"),
+        ([2**33 + 1], r"ids in \[0, 2147483648\), found"),
+        ([-1, 3], "ids in .* found -1..3"),
+    ):
+        with pytest.raises(ValueError, match=f"`tokens` must be {message}"):
+            contiguous_batches(wrong, 1, 1, prefix=0)
+    for sizes in ((0, 1), (1.5, 1), ("4", 1), (True, 1)):
+        with pytest.raises(ValueError, match="`batch_size` must be an integer >= 1"):
+            contiguous_batches(tokens, *sizes, prefix=0)
+    with pytest.raises(ValueError, match="`window` must be an integer >= 1, found 0"):
         contiguous_batches(tokens, 1, 0, prefix=0)
+    for prefix in (-1, "<eos>"):
+        with pytest.raises(ValueError, match="`prefix` must be an integer >= 0"):
+            contiguous_batches(tokens, 1, 1, prefix=prefix)
+    with pytest.raises(ValueError, match=r"ids in \[0, 4\), found 0..4"):
+        contiguous_batches(tokens, 1, 1, prefix=0, vocabulary_size=4)
+    with pytest.raises(ValueError, match="`vocabulary_size` must be an integer >= 10"):
+        contiguous_batches(tokens, 1, 1, prefix=9, vocabulary_size=5)
     batches = contiguous_batches(tokens, 1, 2, prefix=0)
     with pytest.raises(IndexError, match=r"\[0, 3\), found 3"):
         batches.element(3)

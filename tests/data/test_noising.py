@@ -246,8 +246,9 @@ def test_config_makes_an_equal_object(tokens) -> None:
         ({"kind": "blank"}, "blank_id"),
         ({"blank_id": 1}, "blank_id"),
         ({"kind": "blank", "blank_id": 6}, r"blank_id must be in \[0, 6\), found 6"),
-        ({"tokens": np.array([1])}, "N >= 2"),
-        ({"tokens": np.array([1, 9])}, r"in \[0, 6\), found \[1, 9\]"),
+        ({"tokens": np.array([1])}, "at least two ids, found 1"),
+        ({"tokens": np.array([1, 9])}, r"ids in \[0, 6\), found 1..9"),
+        ({"tokens": np.array([1.0, 1.9])}, "integer ids, found dtype float64"),
     ],
 )
 def test_mistakes_in_arguments(tokens, options, message: str) -> None:

@@ -84,13 +84,25 @@ def test_nothing_to_score(model, train):
     assert [r.num_tokens for r in found.values()] == [0, 0, 0]
     assert [r.num_left_out for r in found.values()] == [0, 0, 2]
     assert all(math.isnan(r.nats_per_token) for r in found.values())
+    assert all(math.isnan(r.perplexity) for r in found.values())
     assert induced_perplexity(model, train, {}, 1, 20, prefix=EOS) == {}
 
 
 def test_mistakes(model, train):
     with pytest.raises(ValueError, match=r"context_length.*0"):
         induced_perplexity(model, train, {}, 1, 5, prefix=EOS, context_length=0)
+    for text, message in (
+        ([1, 12], r"ids in \[0, 9\), found 1..12"),
+        ([1, -1], r"ids in \[0, 9\), found -1..1"),
+        ([1.5, 2.0], "integer ids, found dtype float64"),
+    ):
+        with pytest.raises(ValueError, match=rf"`texts\['a'\]` must be {message}"):
+            induced_perplexity(model, train, {"a": text}, 1, 5, prefix=EOS)
+    with pytest.raises(ValueError, match="must map names to token ids, found list"):
+        induced_perplexity(model, train, [1, 2], 1, 5, prefix=EOS)
+    # A model that does not tell its vocabulary.
+    plain = keras.Sequential([keras.layers.Embedding(9, 2), keras.layers.Dense(9)])
     with pytest.raises(ValueError, match=r"token 12.*\[0, 9\)"):
-        induced_perplexity(model, train, {"a": [1, 12]}, 1, 5, prefix=EOS)
+        induced_perplexity(plain, train, {"a": [1, 12]}, 1, 5, prefix=EOS)
     with pytest.raises(ValueError, match="empty"):
         induced_perplexity(model, train[:0], {"a": [1, 2]}, 1, 5, prefix=EOS)

@@ -153,7 +153,13 @@ def test_tuning_is_safe_in_log_space():
     log_q, log_p = np.array([-2000.0, -1.0]), np.array([-1.0, -2000.0])
     assert tune_interpolation(log_q, log_p) == pytest.approx(0.5, abs=1e-9)
     nothing = np.array([-np.inf, -np.inf])
-    assert tune_interpolation(nothing, nothing) == 0.0
+    with pytest.raises(ValueError, match="found none among 2"):
+        tune_interpolation(nothing, nothing)
+    with pytest.raises(ValueError, match="found none among 0"):
+        tune_interpolation(nothing[:0], nothing[:0])
+    for function in (tune_interpolation, lambda q, p: interpolate(q, p, 0.5)):
+        with pytest.raises(ValueError, match="`log_p` 1 is not a number"):
+            function(log_q, np.array([-1.0, np.nan]))
     assert tune_interpolation(
         np.array([-np.inf, -1.0]), np.array([-np.inf, -2.0])
     ) == pytest.approx(0.0)

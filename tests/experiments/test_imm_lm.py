@@ -169,7 +169,15 @@ def test_presets_are_possible(name):
         ({"epochs": 0}, "--epochs must be at least 1"),
         ({"num_layers": 0}, "--num_layers must be at least 1"),
         ({"min_count": 0}, "--min_count must be at least 1"),
-        ({"bank_target": 2}, "--bank_target must not be below --min_count, 5"),
+        ({"bank_target": 9}, "--bank_target needs a bank: --bank_size is 0"),
+        (
+            {"bank_size": 9, "bank_target": 2},
+            "--bank_target must not be below --min_count, 5",
+        ),
+        (
+            {"arm": "imm-in-batch", "restricted_order": 4, "window": 2},
+            "--window must hold a short context of --restricted_order 4, 3 words",
+        ),
         ({"pass_mode": "x"}, "--pass_mode must be one of training, evaluation"),
         ({"coefficient": -1.0}, "--coefficient must be finite and not negative"),
         ({"dropout": 1.5}, r"--dropout must lie in \[0, 1\), found 1.5"),

@@ -150,6 +150,29 @@ def test_settings_show_what_matters_to_the_arm():
     assert table[3][1:] == ["imm-in-batch", "0.5", "", "0.40", "1.25", "92.70", "- |"]
 
 
+def test_counts_have_one_line_a_bank():
+    rows = [_row(name, "imm-in-batch", 1000, 100.0) for name in "abcd"]
+    banks = [(7000, None), (0, None), (7000, 20), (0, None)]
+    for row, (size, target) in zip(rows, banks, strict=True):
+        row["config"] |= {"bank_size": size, "bank_target": target, "min_count": 2}
+        row["effective_counts"] = {
+            "mean": 3.25,
+            "share_alone": 0.4,
+            "share_below_5": 0.6,
+            "quantiles": {"10": 1.0, "25": 1.0, "50": 2.0, "75": 16.0, "90": 34.0},
+        }
+    rows.append(_row("e", "none", 1000, 100.0))
+    rows[-1]["config"]["bank_size"] = 0
+    rows[-1]["effective_counts"] = None
+    header, rule, *lines = report.counts_table(rows).splitlines()
+    assert header.count("|") == rule.count("|") == lines[0].count("|")
+    assert lines[0] == "| 0 | 0 | 3.2 | 0.40 | 0.60 | 1 | 1 | 2 | 16 | 34 |"
+    assert [line.split(" | ")[:2] for line in lines[1:]] == [
+        ["| 7,000", "2"],
+        ["| 7,000", "20"],
+    ]
+
+
 def test_curves_are_the_best_so_far_of_every_arm(tmp_path):
     from matplotlib import pyplot
 
@@ -223,7 +246,8 @@ def test_projection_times_a_few_steps():
     config = dataclasses.replace(
         PRESETS["smoke"], arm="imm-sampled", window=4, width=4, k=3, every=2
     )
-    row = projection.project(config, load_corpus("python-docs"), 1)
+    inputs = projection.prepare(config, load_corpus("python-docs"))
+    row = projection.project(config, inputs, 1)
     assert set(row["seconds_per_step"]) == {
         "plain",
         "one sample",

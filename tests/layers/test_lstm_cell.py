@@ -56,5 +56,5 @@ def test_config_round_trip_keeps_everything():
 
 
 def test_no_units_is_an_error():
-    with pytest.raises(ValueError, match="`units` must be positive, found 0"):
+    with pytest.raises(ValueError, match="`units` must be an integer >= 1, found 0"):
         LSTMCell(0)

@@ -203,9 +203,13 @@ def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_count": 0}, "`min_count` must be at least 1"),
+        ({"min_count": 0}, "`min_count` must be an integer >= 1"),
+        ({"min_count": "5"}, "`min_count` must be an integer >= 1, found '5'"),
         ({"pass_mode": "dream"}, "`pass_mode` must be"),
-        ({"bank_size": -1}, "`bank_size` must not be negative"),
+        ({"bank_size": -1}, "`bank_size` must be an integer >= 0"),
+        ({"bank_size": 7.5}, "`bank_size` must be an integer >= 0"),
+        ({"bank_target": 9}, "`bank_target` needs a bank: `bank_size` is 0"),
+        ({"bank_size": 9, "bank_target": 4}, "`bank_target` must be an integer >= 5"),
     ],
 )
 def test_wrong_options_are_named(options, message):

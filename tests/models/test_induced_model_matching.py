@@ -253,9 +253,19 @@ def test_one_weight_a_row_is_refused(contexts):
         fixtures.step(model, (x, y, np.ones(4, np.float32)))
 
 
+@pytest.mark.parametrize("contexts", [InBatchContexts, fixtures.sampled])
+def test_windows_that_hold_no_short_context_are_refused(contexts):
+    model = fixtures.eager(contexts(), restricted=fixtures.restricted_model(4))
+    batches = fixtures.batches(None, 4, 2).dataset()
+    with pytest.raises(ValueError, match=r"contexts of 3 words .* windows of 2"):
+        fixtures.fit(model, batches)
+
+
 def test_mistakes_get_clear_errors():
     language_model, restricted = fixtures.language_model(), fixtures.restricted_model()
     wrap: Any = InducedModelMatching  # Wrong types are the point.
+    with pytest.raises(ValueError, match="`model` must be a Keras model, found str"):
+        wrap("model", restricted)
     other = KneserNey(2).fit(fixtures.stream(), fixtures.VOCABULARY + 2)
     with pytest.raises(ValueError, match=r"share one vocabulary, found sizes \[7, 9\]"):
         wrap(language_model, other)
@@ -275,7 +285,7 @@ def test_mistakes_get_clear_errors():
         wrap(language_model, restricted, coefficient="much")
     with pytest.raises(ValueError, match=r"`contexts` must be .* found str"):
         wrap(language_model, restricted, "in-batch")
-    with pytest.raises(ValueError, match="`every` must be at least 1, found 0"):
+    with pytest.raises(ValueError, match="`every` must be an integer >= 1, found 0"):
         wrap(language_model, restricted, every=0)
     with pytest.raises(ValueError, match=r"`gradient` must be .* found 'both'"):
         wrap(language_model, restricted, gradient="both")

@@ -60,6 +60,9 @@ def test_loss_and_counts_are_those_of_positions_one_by_one(order, dropout, optio
         np.testing.assert_allclose(logs["imm"], [expected], rtol=2e-6)
         matched += sum(counted)
         np.testing.assert_allclose(logs["imm_count"], [np.mean(counts)], rtol=1e-6)
+        for percentage in (25, 50, 75):
+            quantile = np.percentile(counts, percentage, method="inverted_cdf")
+            assert logs[f"imm_count_p{percentage}"] == [quantile]
         enough = np.array(counts) >= options["min_count"]
         np.testing.assert_allclose(logs["imm_coverage"], [enough.mean()], rtol=1e-6)
         dropped |= not enough.all()
@@ -95,7 +98,9 @@ def test_every_replica_has_a_bank_of_its_own(two_replicas):
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("bank_size", [0, 15, 300])
 def test_counts_of_a_run_are_the_ones_that_its_row_will_name(order, bank_size):
-    options = {"min_count": 3, "bank_size": bank_size, "bank_target": 6}
+    options = {"min_count": 3, "bank_size": bank_size}
+    if bank_size:
+        options["bank_target"] = 6
     model = fixtures.wrapper(
         InBatchContexts(**options), restricted=fixtures.restricted_model(order)
     )

@@ -129,7 +129,7 @@ def test_rates_reach_their_places():
 def test_restored_random_states_repeat_the_masks(rng):
     model = make(dropout=0.5)
     x = tokens(rng)[0]
-    variables = model.random_state_variables
+    variables = [layer.seed_generator.state for layer in model.dropout_layers]
     assert len(variables) == 3
     before = [variable.numpy() for variable in variables]
     first = model(x, training=True)
@@ -196,7 +196,8 @@ def test_compiled_model_goes_on_training_after_loading(rng, tmp_path):
     [
         ({"dropout": 1.0}, r"`dropout` must lie in \[0, 1\), found 1.0"),
         ({"input_dropout": -0.1}, "`input_dropout` must lie in"),
-        ({"embedding_width": 0}, "`embedding_width` must be positive, found 0"),
+        ({"embedding_width": 0}, "`embedding_width` must be an integer >= 1, found 0"),
+        ({"projection_width": 4.5}, "`projection_width` must be an integer >= 1"),
         ({"tied": True, "embedding_width": 3}, "must be that of the embedding, 3"),
     ],
 )
@@ -216,5 +217,10 @@ def test_wrong_inputs_are_named(rng):
     for method in (model.fit, model.evaluate):
         with pytest.raises(ValueError, match="no targets"):
             method(x, verbose=0)
-    with pytest.raises(ValueError, match="leading axes of `targets`"):
+    with pytest.raises(ValueError, match=r"`targets` .* shape \(4, \d+\), found"):
         model.fit(x, x[:, :-1], verbose=0)
+    with pytest.raises(ValueError, match="`targets` must be integer ids, found dtype"):
+        model.fit(x, x.astype("float32"), verbose=0)
+    for method in (model.predict, lambda x, **options: model.fit(x, x, **options)):
+        with pytest.raises(ValueError, match="`tokens` must be integer ids, found"):
+            method(x.astype("float32"), verbose=0)

@@ -22,11 +22,18 @@ def _contexts(**options):
     return SampledContexts(fixtures.stream(), **{"k": 3, "window": 6, **options})
 
 
-@pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize(
-    "options", [{}, {"initial_state": "zero"}, {"truncated": True}]
+    ("order", "every", "options"),
+    [
+        (2, 1, {}),
+        (3, 1, {}),
+        (2, 2, {}),
+        (2, 1, {"initial_state": "zero"}),
+        (3, 2, {"truncated": True}),
+    ],
 )
-def test_crosstalk_equals_direct_gradient_in_double_precision(order, options):
+def test_crosstalk_equals_direct_gradient_in_double_precision(order, every, options):
+    """With `every` 2, the second of the two steps has one sample."""
     data = fixtures.batches().dataset().take(2)
     moved = {}
     for gradient in ("direct", "crosstalk"):
@@ -35,6 +42,7 @@ def test_crosstalk_equals_direct_gradient_in_double_precision(order, options):
             model=fixtures.language_model(dtype="float64"),
             restricted=fixtures.restricted_model(order),
             gradient=gradient,
+            every=every,
             coefficient=2.0,
         )
         before = fixtures.flat_weights(model)
@@ -214,7 +222,10 @@ def test_window_must_hold_the_short_context():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 0}, "`k` and `window` must be at least 1"),
+        ({"k": 0}, "`k` must be an integer >= 1, found 0"),
+        ({"k": 1.5}, "`k` must be an integer >= 1, found 1.5"),
+        ({"window": 0}, "`window` must be an integer >= 1"),
+        ({"seed": "1"}, "`seed` must be an integer >= 0, found '1'"),
         ({"initial_state": "warm"}, "`initial_state` must be"),
     ],
 )
@@ -223,13 +234,26 @@ def test_wrong_options_are_named(options, message):
         _contexts(**options)
 
 
-@pytest.mark.parametrize("initial_state", ["carried", "zero"])
-def test_loss_is_that_of_windows_run_by_hand(initial_state):
-    """Eq. (21) in float64: every drawn window on its own, from its row's state."""
+@pytest.mark.parametrize(
+    ("initial_state", "gradient", "every"),
+    [
+        ("carried", "direct", 1),
+        ("zero", "direct", 1),
+        ("carried", "direct", 2),
+        ("carried", "crosstalk", 2),
+    ],
+)
+def test_loss_is_that_of_windows_run_by_hand(initial_state, gradient, every):
+    """Eq. (21) in float64: every drawn window on its own, from its row's state.
+
+    The step is the second: with `every` 2 it has the first of the k samples alone.
+    """
     stream, k, window = fixtures.stream(), 3, 4
     contexts = SampledContexts(stream, k, window, initial_state=initial_state, seed=9)
     language_model = fixtures.language_model(dtype="float64")
-    model = fixtures.wrapper(contexts, model=language_model)
+    model = fixtures.wrapper(
+        contexts, model=language_model, gradient=gradient, every=every
+    )
     model.compile(keras.optimizers.SGD(0.0))
     first, second = fixtures.batches().dataset().take(2)
     model.fit(tf.data.Dataset.from_tensors(first), verbose=0, shuffle=False)
@@ -252,7 +276,7 @@ def test_loss_is_that_of_windows_run_by_hand(initial_state):
             position = row * steps + step
             assert available[position] > 0
             predictions = []
-            for end in ends.numpy()[position]:
+            for end in ends.numpy()[position, : k if every == 1 else 1]:
                 text = stream[end - window + 1 : end + 1]
                 assert text[-1] == tokens[row, step]
                 features, _ = language_model.forward(text[None], state)

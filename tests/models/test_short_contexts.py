@@ -116,8 +116,8 @@ def test_draws_are_uniform(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((np.zeros((2, 2), int), 1, 4), "vector of integer ids"),
-        ((np.zeros(3, int), 0, 4), "`context_length` must be at least 1"),
+        ((np.zeros((2, 2), int), 1, 4), "must be a vector"),
+        ((np.zeros(3, int), 0, 4), "`context_length` must be an integer >= 1"),
         ((np.zeros(3, int), 1, 4, 3), "has 3 ids; windows of 4"),
         ((np.full(3, 4), 1, 4), r"ids in \[0, 4\), found 4..4"),
     ],

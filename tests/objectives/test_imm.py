@@ -177,3 +177,19 @@ def test_weights_that_do_not_fit_are_named():
             imm.induced_log_probs(np.zeros(shape))
     with pytest.raises(TypeError, match="`sample_log_probs` must be floating point"):
         imm.induced_log_probs(tf.zeros([3, 2, 5], tf.int32))
+
+
+@pytest.mark.parametrize("function", [imm.induced_log_probs, imm.crosstalk_weights])
+def test_samples_need_an_axis_with_something_in_it(function):
+    name = function.__name__
+    with pytest.raises(ValueError, match=rf"{name}: .* axes \[K ... V\], found"):
+        function(tf.zeros([5]))
+    with pytest.raises(ValueError, match=rf"{name}: .* no sample \(K = 0\)"):
+        function(tf.zeros([0, 5]))
+
+
+@pytest.mark.parametrize("target", [[1, 5], [2, 1], [4, 5], [4]])
+@pytest.mark.parametrize("samples", [[2, 5], [3, 2, 5]])
+def test_crosstalk_targets_are_not_broadcast(target, samples):
+    with pytest.raises(ValueError, match="crosstalk_surrogate: "):
+        imm.crosstalk_surrogate(tf.zeros(target), tf.zeros(samples), tf.ones(samples))

@@ -24,7 +24,7 @@ def _discounts(tokens: Sequence[int], n: int, order: int, kind: str) -> list[Fra
     counts = [_count(tokens, gram, order) for gram in set(_grams(tokens, n))]
     n1, n2, n3, n4 = (counts.count(r) for r in (1, 2, 3, 4))
     y = Fraction(n1, n1 + 2 * n2) if n1 else Fraction(0)
-    if kind == "absolute":
+    if kind == "absolute" or not n1:
         return [Fraction(0), y, y, y]
     result = [Fraction(0)]
     for r, here, above in ((1, n1, n2), (2, n2, n3), (3, n3, n4)):

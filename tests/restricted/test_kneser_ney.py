@@ -141,7 +141,7 @@ class TestDiscounts:
     @pytest.mark.parametrize(
         ("per_count", "expected"),
         [
-            ([0, 5, 5, 5], [0, 2, 3]),  # Without singletons Y is 0.
+            ([0, 5, 5, 5], [0, 0, 0]),  # Without singletons Y is 0.
             ([6, 0, 2, 1], [1, 1, 1]),  # N2 = 0: D2 undefined, D3 = 3 - 4/2.
             ([2, 2, 0, 9], [1 / 3, 1 / 3, 1 / 3]),
             ([2, 1, 9, 1], [1 / 2, 1 / 2, 3 - 2 / 9]),  # D2 = 2 - 13.5 < 0.
@@ -149,6 +149,18 @@ class TestDiscounts:
     )
     def test_degenerate_counts(self, per_count, expected):
         np.testing.assert_allclose(modified_discounts(per_count), expected)
+
+    def test_without_singletons_nothing_is_taken_away(self, rng):
+        """A text said three times: its words keep their probability."""
+        tokens = np.tile(rng.integers(30, size=100), 3)
+        modified, absolute, likelihood = (
+            KneserNey(2, smoothing).fit(tokens, 30)
+            for smoothing in ("modified", "absolute", "maximum_likelihood")
+        )
+        assert modified.discounts == absolute.discounts == [[0.0, 0.0, 0.0]]
+        expected = likelihood.score(tokens)
+        assert (expected > np.log(1e-2)).all()
+        np.testing.assert_allclose(modified.score(tokens), expected, rtol=1e-9)
 
 
 class TestRows:
@@ -261,7 +273,7 @@ class TestErrors:
             ([], 2, "needs at least 2 tokens, found 0"),
             ([[0, 1]], 2, r"must be a vector, found shape \[1, 2\]"),
             ([0.0, 1.0], 2, "integer ids, found dtype float64"),
-            ([0, 1], 0, "`vocabulary_size` must be positive"),
+            ([0, 1], 0, "`vocabulary_size` must be an integer >= 1"),
         ],
     )
     def test_streams(self, tokens, size, message):

@@ -98,7 +98,9 @@ def test_one_word_of_context_in_a_graph():
 
 class TestErrors:
     def test_sizes(self):
-        with pytest.raises(ValueError, match="`context_length` must be positive"):
+        with pytest.raises(
+            ValueError, match="`context_length` must be an integer >= 1"
+        ):
             NeuralRestrictedModel(5, 0)
         network = keras.Sequential(
             [keras.layers.Embedding(5, 4), keras.layers.Flatten()]

@@ -6,6 +6,7 @@ import json
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import keras
 import numpy as np
@@ -167,6 +168,15 @@ def test_any_causal_keras_model(vocabulary, tmp_path):
     found = score(loaded, [text])["log_probs"][0]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert generate(loaded, [text], max_tokens=9)["text"][0]
+
+
+def test_arguments_of_other_kinds_are_named(vocabulary, tmp_path):
+    export: Any = export_language_model  # Wrong types are the point.
+    model = make_model(vocabulary)
+    with pytest.raises(ValueError, match="`model` must be a Model, found Vocabulary"):
+        export(vocabulary, model, tmp_path / "x")
+    with pytest.raises(ValueError, match="`vocabulary` must be a Vocabulary, found"):
+        export(model, TEXT, tmp_path / "x")
 
 
 def test_model_that_sees_the_future_is_refused(vocabulary, tmp_path):

@@ -109,7 +109,7 @@ def test_manifest_describes_every_other_file(tmp_path, arrays):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(ValueError, match="`keep` must be >= 1"):
+    with pytest.raises(ValueError, match="`keep` must be an integer >= 1"):
         CheckpointStore(tmp_path, keep=0)
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="must be a folder"):

@@ -62,7 +62,7 @@ def test_seconds_count_on(log):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(ValueError, match="`every_steps` must be >= 1"):
+    with pytest.raises(ValueError, match="`every_steps` must be an integer >= 1"):
         MetricsLog(tmp_path / "x", every_steps=0)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_metrics_log(tmp_path / "x")

@@ -65,7 +65,9 @@ def test_covers_what_checkpoints_of_a_language_model_need():
     model = RecurrentLanguageModel(7, 4, 2, dropout=0.1)
     found = {id(v) for v in state_variables(model).values()}
     carried = [*model.training_state.values, *model.evaluation_state.values]
-    for variable in [*carried, *model.random_state_variables]:
+    masks = [layer.seed_generator.state.value for layer in model.dropout_layers]
+    assert len(masks) == 3
+    for variable in [*carried, *masks]:
         assert id(variable) in found
 
 

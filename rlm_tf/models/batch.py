@@ -1,0 +1,48 @@
+"""What `fit()` and `evaluate()` give a language model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from rlm_tf.checks import check_ids
+
+
+def tokens_of(x: Any) -> tf.Tensor:
+    """Returns the tokens of an input that may come with start flags."""
+    return x[0] if isinstance(x, tuple | list) else x
+
+
+def check_batch(name: str, x: Any, targets: Any, sample_weight: Any) -> None:
+    """Raises ValueError unless a batch is one of a language model.
+
+    Args:
+        name: Of the model, for the message.
+        x: Tokens, int `[B, T]`, or `(tokens, start)`.
+        targets: Next tokens, int `[B, T]`.
+        sample_weight: One weight for each target, or None.
+    """
+    if targets is None:
+        raise ValueError(
+            f"{name}: no targets. Language models are trained and evaluated on "
+            "`(inputs, next_tokens)` or `(inputs, next_tokens, weights)`, as "
+            "`contiguous_batches(...).dataset()` gives them."
+        )
+    tokens = tokens_of(x)
+    check_ids(name, tokens=tokens, targets=targets)
+    for argument, tensor, of in (
+        ("targets", targets, tokens),
+        ("sample_weight", sample_weight, targets),
+    ):
+        if tensor is None:
+            continue
+        expected, found = tf.TensorShape(of.shape), tf.TensorShape(tensor.shape)
+        if not expected.is_compatible_with(found):
+            one = "next token for each token"
+            if of is targets:
+                one = "weight for each target"
+            raise ValueError(
+                f"{name}: `{argument}` must have one {one}, shape {expected}, found "
+                f"{found}."
+            )
