@@ -48,7 +48,8 @@ class InBatchContexts(tf.Module):
     therefore acts on fewer positions and more strongly on each: compare settings at
     equal `coefficient / coverage`, too. A position of sample weight 0 is no
     context; other sample weights multiply its share of the term, and every prediction
-    counts as one in its induced model.
+    counts as one in its induced model. How many stand behind a position is logged as
+    `imm_count`, the mean, and `imm_count_p25`, `_p50` and `_p75`, its quartiles.
 
     Args:
         min_count: Least number of predictions (batch and bank) behind an induced model.
