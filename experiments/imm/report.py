@@ -255,28 +255,19 @@ def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
             continue
         epochs = np.arange(1, length + 1)
         colour = colour_of(name)
-        (line,) = axes.plot(epochs, mean, label=name, color=colour, linewidth=1.8)
+        label = f"{name}, {mean[-1]:.1f} in the end"
+        (line,) = axes.plot(epochs, mean, label=label, color=colour, linewidth=1.8)
         if len(curves) > 1:
             low, high = stacked.min(axis=0), stacked.max(axis=0)
             axes.fill_between(
                 epochs, low, high, color=line.get_color(), alpha=0.2, linewidth=0
             )
-        axes.annotate(
-            f"{mean[-1]:.1f}",
-            (length, mean[-1]),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=line.get_color(),
-        )
         lowest = min(lowest, np.nanmin(mean))
         # The best so far never rises: its first value is its largest.
         starts.append(np.nanmax(mean[length // 6 :]))
     if starts:
         axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
-    # Room for the last values.
-    axes.set_xlim(0, 1.08 * longest)
+    axes.set_xlim(0, 1.02 * longest)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel("validation perplexity (best so far)")

@@ -205,7 +205,8 @@ def test_curves_of_runs_that_diverged(tmp_path):
     report.draw_learning_curves(axes, [never])
     assert not axes.get_lines()
     report.draw_learning_curves(axes, [late, never])
-    assert [line.get_label() for line in axes.get_lines()] == ["none"]
+    labels = [line.get_label() for line in axes.get_lines()]
+    assert labels == [f"none, {late['curve'][-1]['val_perplexity']:.1f} in the end"]
     assert axes.get_ylim()[1] == pytest.approx(1.05 * 100 * (2 - 0.5))
     pyplot.close(figure)
 
