@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,7 +72,7 @@ def main(config: Config) -> pathlib.Path:
     """
     import tensorflow as tf
 
-    from rlm_tf.serving import export_language_model
+    from rlm_tf.serving import check_export_path, export_language_model
 
     if config.preset not in PRESETS:
         raise ValueError(
@@ -81,6 +82,8 @@ def main(config: Config) -> pathlib.Path:
         raise ValueError("--seeds must name at least one integer.")
     _check_sampling(config)
     path = pathlib.Path(config.output_dir)
+    if not config.resume:
+        check_export_path(path, config.overwrite)
     if not (config.resume and (path / "saved_model.pb").is_file()):
         # A graph that is traced next to a GPU may hold operations only a GPU has.
         tf.config.set_visible_devices([], "GPU")
@@ -151,10 +154,14 @@ def _train(config: Config) -> tuple[Any, Any]:
         seed=config.seeds[0],
     )
     folder = pathlib.Path(config.training_dir) / config.preset
-    if (folder / "config.json").is_file():
-        found = json.loads((folder / "config.json").read_text("utf-8"))
-        configs.check_same_settings(found, settings, str(folder / "config.json"))
     corpus = load_corpus(config.corpus, config.data_dir or None)
+    if (folder / "config.json").is_file():
+        configs.check_same_settings(
+            json.loads((folder / "config.json").read_text("utf-8")),
+            training.settings_of(settings, corpus),
+            str(folder / "config.json"),
+            "another --training_dir",
+        )
     print(
         f"No --model: training {settings.num_layers} x {settings.width} units on "
         f"{int(len(corpus.train) * settings.fraction):,} tokens of {corpus.name}."
@@ -182,14 +189,18 @@ def describe(config: Config, path: pathlib.Path) -> Iterator[str]:
         yield f"    returns  {_tensors(signature.structured_outputs)}"
     yield f"\nSamples after {config.prompt!r}"
     for seed in config.seeds:
-        answer = loaded.generate(
-            tf.constant([config.prompt]),
-            config.max_tokens,
-            config.temperature,
-            config.top_k,
-            config.top_p,
-            seed,
-        )
+        try:
+            answer = loaded.generate(
+                tf.constant([config.prompt]),
+                config.max_tokens,
+                config.temperature,
+                config.top_k,
+                config.top_p,
+                seed,
+            )
+        except tf.errors.InvalidArgumentError as error:
+            (reason,) = re.findall("assertion failed: (.*)", error.message) or ["?"]
+            raise ValueError(f"--prompt {config.prompt!r}: {reason}") from error
         text = answer["text"].numpy()[0].decode()
         yield f"  seed {seed}: " + text.replace("\n", "\n    ")
     name = path.name

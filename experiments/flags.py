@@ -24,10 +24,19 @@ def setting(default: Any, help: str) -> Any:
 
 @contextlib.contextmanager
 def user_errors() -> Iterator[None]:
-    """Ends the program with one line where a user's mistake was found."""
+    """Ends the program with one line where a user's mistake was found.
+
+    So ends training that diverges. `--verbosity=1` shows where it happened.
+    """
     try:
         yield
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ArithmeticError) as error:
+        # Not earlier: importing TensorFlow takes seconds.
+        from rlm_tf.training import TrainingDivergedError
+
+        expected = isinstance(error, ValueError | OSError | TrainingDivergedError)
+        if not expected or int(flags.FLAGS["verbosity"].value or 0) > 0:
+            raise
         sys.exit(f"error: {error}")
 
 

@@ -32,7 +32,7 @@ from experiments.imm import config as configs  # noqa: E402
 from experiments.imm import projection, report, training  # noqa: E402
 from experiments.imm.row import read_row  # noqa: E402
 from experiments.imm.studies import STUDIES, Run  # noqa: E402
-from rlm_tf.data import load_corpus  # noqa: E402
+from rlm_tf.data import Corpus, load_corpus  # noqa: E402
 from rlm_tf.serving import check_export_path, export_language_model  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -43,7 +43,9 @@ flags.DEFINE_string(
     "output_dir", "runs/imm_lm", "Folder of everything that is written."
 )
 flags.DEFINE_string("results_dir", None, "Folder of the rows [OUTPUT_DIR/results].")
-flags.DEFINE_list("seeds", ["1"], "Comma-separated seeds, one run each.")
+flags.DEFINE_list(
+    "seeds", ["1"], "Comma-separated seeds, one run each; of studies, only `main`."
+)
 flags.DEFINE_list("arms", ["none", "imm-in-batch"], "Comma-separated arms to compare.")
 flags.DEFINE_enum("study", None, sorted(STUDIES), "A list of runs instead of --arms.")
 flags.DEFINE_string("only", None, "Of a study, only runs whose name contains this.")
@@ -52,6 +54,12 @@ flags.DEFINE_boolean(
     True,
     "Skip finished runs and go on with killed ones; --noresume first deletes the rows "
     "and files of all runs that it is going to make.",
+)
+flags.DEFINE_float(
+    "checkpoint_seconds",
+    120.0,
+    "Within an epoch, a checkpoint is written when the last one is this old.",
+    lower_bound=0.0,
 )
 flags.DEFINE_enum(
     "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
@@ -69,22 +77,27 @@ config_flags.define_flags(configs.RunConfig, without=("seed",))
 def main(arguments: list[str]) -> None:
     """Runs what is not done yet, then writes table and figure."""
     config_flags.refuse_arguments(arguments)
-    if FLAGS.project_steps:
-        _project()
-        return
     with config_flags.user_errors():
-        runs = _runs()
-        corpora = {
-            name: load_corpus(name, FLAGS.data_dir)
-            for name in {run.config.corpus for run in runs}
-        }
+        if FLAGS.project_steps:
+            _project()
+        else:
+            _train_all()
+
+
+def _train_all() -> None:
+    runs = _runs()
+    corpora = {
+        name: load_corpus(name, FLAGS.data_dir)
+        for name in {run.config.corpus for run in runs}
+    }
     output = pathlib.Path(FLAGS.output_dir)
     results = pathlib.Path(FLAGS.results_dir or output / "results")
     if FLAGS.study:
         output, results = output / FLAGS.study, results / FLAGS.study
-    with config_flags.user_errors():
-        if FLAGS.resume:
-            _check_earlier(runs, output, results)
+    if FLAGS.resume:
+        for run in runs:
+            _check_earlier(run, corpora[run.config.corpus], output, results)
+        _check_exportable(runs[-1], output, results)
     # Asked now: what is committed while a study runs is not what it runs.
     machine.commit()
     rows, anew = [], not FLAGS.resume
@@ -95,14 +108,13 @@ def main(arguments: list[str]) -> None:
             rows.append(read_row(path))
             continue
         print(f"[{number}/{len(runs)}] {run.name}", flush=True)
-        with config_flags.user_errors():
-            prepared = training.prepare(
-                run.config, corpora[run.config.corpus], FLAGS.strategy
-            )
+        prepared = training.prepare(
+            run.config, corpora[run.config.corpus], FLAGS.strategy
+        )
         if anew:
             _forget_earlier(runs, output, results)
             anew = False
-        row = training.train(prepared, output / run.name)
+        row = training.train(prepared, output / run.name, FLAGS.checkpoint_seconds)
         del prepared
         row["name"] = run.name
         run_files.write_json(path, row)
@@ -116,17 +128,37 @@ def main(arguments: list[str]) -> None:
 
 
 def _check_earlier(
-    runs: list[Run], output: pathlib.Path, results: pathlib.Path
+    run: Run, corpus: Corpus, output: pathlib.Path, results: pathlib.Path
 ) -> None:
     """Raises ValueError where files of another run would be taken for this one's."""
-    for run in runs:
-        row, settings = results / f"{run.name}.json", output / run.name / "config.json"
-        if row.exists():
-            found = read_row(row)["config"]
-            configs.check_same_settings(found, run.config, str(row))
-        elif settings.exists():
-            found = read_row(settings)
-            configs.check_same_settings(found, run.config, str(settings))
+    row, settings = results / f"{run.name}.json", output / run.name / "config.json"
+    if row.exists():
+        earlier = read_row(row)
+        found = {
+            **earlier["config"],
+            "text_sha256": earlier.get("corpus", {}).get("text_sha256"),
+        }
+        where = row
+    elif settings.exists():
+        found, where = read_row(settings), settings
+    else:
+        return
+    configs.check_same_settings(
+        found,
+        training.settings_of(run.config, corpus),
+        str(where),
+        "another --output_dir (and --results_dir), or --noresume to start anew",
+    )
+
+
+def _check_exportable(last: Run, output: pathlib.Path, results: pathlib.Path) -> None:
+    """Raises ValueError if a run is not going to be trained and left no model here."""
+    row, model = results / f"{last.name}.json", output / last.name / "model.keras"
+    if FLAGS.export and row.exists() and not model.exists():
+        raise ValueError(
+            f"--export needs {model}, which is not there, although the run was done "
+            f"before ({row}); use another --results_dir, or --noresume."
+        )
 
 
 def _forget_earlier(
@@ -143,6 +175,11 @@ def _runs() -> list[Run]:
     if not seeds:
         raise ValueError("--seeds must name at least one integer.")
     if FLAGS.study:
+        if len(seeds) > 1 and FLAGS.study != "main":
+            raise ValueError(
+                f"--study={FLAGS.study} has one seed, found --seeds="
+                f"{','.join(map(str, seeds))}."
+            )
         given = config_flags.given_flags(configs.RunConfig)
         given += [name for name in ("preset", "arms") if FLAGS[name].present]
         if given:
@@ -157,6 +194,10 @@ def _runs() -> list[Run]:
         raise ValueError("--only, --arms or --seeds leave no run.")
     for run in runs:
         configs.check_config(run.config)
+    names = [run.name for run in runs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"--seeds or --arms name the run {name} twice.")
     if FLAGS.export:
         check_export_path(FLAGS.export, overwrite=True)
     if FLAGS.export and runs[-1].config.arm == "noising-blank":
@@ -201,12 +242,11 @@ def _report(rows: list[report.Row], output: pathlib.Path) -> None:
 
 
 def _project() -> None:
-    with config_flags.user_errors():
-        preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
-        configs.check_config(preset)
-        corpus = load_corpus(preset.corpus, FLAGS.data_dir)
-        data = projection.prepare(preset, corpus)
-    row = projection.project(preset, data, FLAGS.project_steps)
+    preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
+    configs.check_config(preset)
+    corpus = load_corpus(preset.corpus, FLAGS.data_dir)
+    inputs = projection.prepare(preset, corpus, FLAGS.project_steps)
+    row = projection.project(preset, inputs, FLAGS.project_steps)
     path = pathlib.Path(FLAGS.results_dir or FLAGS.output_dir) / "projection.json"
     run_files.write_json(path, row)
     for kind, hours in row["hours_of_all_epochs"].items():

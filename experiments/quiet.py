@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -18,8 +19,12 @@ def silence_tensorflow() -> None:
     descriptor 2 leads to a temporary file, which is shown if the import fails. Errors
     alone pass what TensorFlow logs from Python.
 
-    Nothing is hidden from a person who has set `TF_CPP_MIN_LOG_LEVEL` below 3.
+    Nothing is hidden from a person who has set `TF_CPP_MIN_LOG_LEVEL` below 3, and
+    what this library has to say (a checkpoint that is damaged, a loss that is not
+    finite) is always shown.
     """
+    # absl is going to give the root logger the verbosity that is set below.
+    logging.getLogger("rlm_tf").setLevel(logging.INFO)
     if int(os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") or 0) < 3:
         return
     absl.logging.set_verbosity(absl.logging.ERROR)

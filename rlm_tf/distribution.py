@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -27,7 +28,8 @@ def strategy(
     - `"one_device"`: everything on one device, by default the first GPU, else the CPU.
     - `"mirrored"`: a copy of the model on each device of this machine, by default on
       all GPUs, else on all logical CPUs. `fit()` excludes `jit_compile=True`,
-      `steps_per_execution > 1` and gradient accumulation with it.
+      `steps_per_execution > 1` and gradient accumulation with it. Asked again for the
+      same devices it is the same object: collectives of two would disturb each other.
 
     Args:
         name: One of `STRATEGIES`.
@@ -60,7 +62,7 @@ def strategy(
         return tf.distribute.get_strategy()
     chosen = list(devices or gpus or cpus)
     if name == "mirrored":
-        return tf.distribute.MirroredStrategy(chosen)
+        return _mirrored(tuple(chosen))
     if devices is not None and len(devices) != 1:
         raise ValueError(
             f"strategy: `one_device` needs one device, found {list(devices)}."
@@ -90,6 +92,11 @@ def logical_cpus(count: int) -> list[str]:
                 f"logical CPUs, {count} are wanted; call it before any operation."
             ) from error
     return _names("CPU")
+
+
+@functools.cache
+def _mirrored(devices: tuple[str, ...]) -> tf.distribute.Strategy:
+    return tf.distribute.MirroredStrategy(list(devices))
 
 
 def _names(kind: str) -> list[str]:

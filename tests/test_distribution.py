@@ -14,6 +14,7 @@ def test_names():
     mirrored = strategy("mirrored", ["CPU:0"])
     assert isinstance(mirrored, tf.distribute.MirroredStrategy)
     assert mirrored.num_replicas_in_sync == 1
+    assert strategy("mirrored", ["CPU:0"]) is mirrored
 
 
 @pytest.mark.parametrize("name", ["multi_worker_mirrored", "parameter_server", "tpu"])

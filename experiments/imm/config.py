@@ -140,15 +140,20 @@ _LEAST = {
 }
 
 
-def check_same_settings(found: dict[str, Any], config: RunConfig, where: str) -> None:
-    """Raises ValueError if an earlier run had other settings than this one.
+def check_same_settings(
+    found: dict[str, Any], wanted: dict[str, Any], where: str, remedy: str
+) -> None:
+    """Raises ValueError if an earlier run had other settings or text than this one.
 
     Args:
-        found: The settings of the earlier run, as its files hold them.
-        config: Today's settings.
+        found: The settings of the earlier run, as its files hold them. Files of older
+            code may lack the digest of the text.
+        wanted: Today's, see `training.settings_of`.
         where: The file, for the message.
+        remedy: What to use instead, for the message.
     """
-    wanted = dataclasses.asdict(config)
+    if found.get("text_sha256") is None:
+        found = {**found, "text_sha256": wanted["text_sha256"]}
     differing = [
         f"{key} was {found.get(key)!r} and is {wanted.get(key)!r}"
         for key in {**found, **wanted}
@@ -157,7 +162,7 @@ def check_same_settings(found: dict[str, Any], config: RunConfig, where: str) ->
     if differing:
         raise ValueError(
             f"{where} is of a run with other settings: {'; '.join(differing)}. Use "
-            "another --output_dir (and --results_dir), or --noresume to start anew."
+            f"{remedy}."
         )
 
 

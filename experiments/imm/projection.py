@@ -26,15 +26,20 @@ class Inputs(NamedTuple):
     restricted: KneserNey
 
 
-def prepare(config: RunConfig, corpus: Corpus) -> Inputs:
+def prepare(config: RunConfig, corpus: Corpus, steps: int) -> Inputs:
     """Cuts the text of a preset into batches and counts its n-grams.
 
     Raises:
-        ValueError: If there is too little text for the settings.
+        ValueError: If there is too little text for so many timed steps and one more.
     """
     text = corpus.train[: int(len(corpus.train) * config.fraction)]
     eos = corpus.vocabulary.eos_id
     batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
+    if steps >= batches.steps:
+        raise ValueError(
+            f"--project_steps must be below the {batches.steps} steps of an epoch, "
+            f"found {steps}."
+        )
     restricted = KneserNey(config.restricted_order).fit(text, len(corpus.vocabulary))
     return Inputs(corpus, text, batches, restricted)
 

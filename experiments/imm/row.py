@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import platform
@@ -120,6 +121,7 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
             "name": corpus.name,
             "train_tokens": len(text),
             "vocabulary": len(corpus.vocabulary),
+            "text_sha256": text_digest(corpus),
         },
         "perplexity": perplexity,
         "restricted_perplexity": {
@@ -144,6 +146,15 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {machine.cores()} cores",
         "finished": time.strftime("%Y-%m-%d"),
     }
+
+
+def text_digest(corpus: Corpus) -> str:
+    """Returns a digest of the texts and the vocabulary of a corpus."""
+    digest = hashlib.sha256("\n".join(corpus.vocabulary.tokens).encode())
+    for tokens in (corpus.train, corpus.valid, corpus.test):
+        digest.update(np.int64(len(tokens)).tobytes())
+        digest.update(np.ascontiguousarray(tokens, np.int32).tobytes())
+    return digest.hexdigest()
 
 
 def _over_possible(log_probs: np.ndarray) -> dict[str, float | int]:

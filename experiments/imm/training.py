@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments import run_files
 from experiments.imm.config import RunConfig
-from experiments.imm.row import Prepared, row_of
+from experiments.imm.row import Prepared, row_of, text_digest
 from rlm_tf import distribution
 from rlm_tf.data import Corpus, Noising, contiguous_batches
 from rlm_tf.models import (
@@ -60,6 +60,11 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
     return Prepared(config, corpus, text, n_grams, model)
 
 
+def settings_of(config: RunConfig, corpus: Corpus) -> dict[str, Any]:
+    """Returns what an earlier run must share with this one to count as the same."""
+    return {**dataclasses.asdict(config), "text_sha256": text_digest(corpus)}
+
+
 def clear(folder: pathlib.Path) -> None:
     """Removes what `fit` has written into a run's folder."""
     for name in ("checkpoints", "tensorboard"):
@@ -68,21 +73,34 @@ def clear(folder: pathlib.Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def train(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
+def train(
+    prepared: Prepared, folder: pathlib.Path, checkpoint_seconds: float = 120.0
+) -> dict[str, Any]:
     """Trains a model into `folder`, see `fit`, and returns its row of results."""
-    timer = fit(prepared, folder)
+    timer = fit(prepared, folder, checkpoint_seconds)
     return {**row_of(prepared, folder), **timer.result()}
 
 
-def fit(prepared: Prepared, folder: pathlib.Path) -> run_files.StepTimer:
+def fit(
+    prepared: Prepared, folder: pathlib.Path, checkpoint_seconds: float = 120.0
+) -> run_files.StepTimer:
     """Trains a model; in the end it has its best weights.
 
     A run that was killed goes on from its last checkpoint. Besides checkpoints the
     folder gets config.json, metrics.jsonl, TensorBoard logs, model.keras and
     vocabulary.txt.
+
+    Args:
+        prepared: What `prepare` returned.
+        folder: Where it is trained.
+        checkpoint_seconds: Within an epoch, a checkpoint is written when the last is
+            this old.
+
+    Returns:
+        The times of the steps.
     """
     config, corpus, text, _, model = prepared
-    run_files.write_json(folder / "config.json", dataclasses.asdict(config))
+    run_files.write_json(folder / "config.json", settings_of(config, corpus))
     eos = corpus.vocabulary.eos_id
     batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
     valid = contiguous_batches(
@@ -103,7 +121,9 @@ def fit(prepared: Prepared, folder: pathlib.Path) -> run_files.StepTimer:
     noise = _noise(config, text, len(corpus.vocabulary))
     data = ResumableBatches(batches, transform=noise)
     timer = run_files.StepTimer()
-    saver = ExactResume(folder / "checkpoints", data, kept)
+    saver = ExactResume(
+        folder / "checkpoints", data, kept, every_seconds=checkpoint_seconds
+    )
     model.fit(
         data.dataset,
         epochs=config.epochs,

@@ -124,7 +124,8 @@ class ContiguousBatches:
             epoch: Number of the epoch that step 0 belongs to.
             transform: `(element, epoch, step) -> element` with int64 scalars, `Noising`
                 for example. Without `repeat` every pass is that of `epoch`: for draws
-                that differ between the epochs of `fit()`, use `ResumableBatches`.
+                that differ between the epochs of `fit()`, use `ResumableBatches` and
+                its `follow_epochs()`.
 
         Raises:
             ValueError: If `start_step` is outside `[0, steps]` (`[0, inf)` with

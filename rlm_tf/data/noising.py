@@ -38,11 +38,12 @@ class Noising:
     The published settings: `blank` and `unigram` on inputs with constant gamma0;
     `bigram-kn` on both with absolute or modified discounting; gamma0 0.2 or 0.6.
 
-    Used as `ResumableBatches(batches, transform=noising).dataset` (`rlm_tf.training`),
-    which draws anew in every epoch; `batches.dataset(transform=noising)` is one pass,
-    and `fit()` for several epochs would see the same noise in each. The draws are a
-    function of (seed, epoch, step), and are made for the global batch before it is
-    split over replicas.
+    Used as `data = ResumableBatches(batches, transform=noising)` (`rlm_tf.training`),
+    which draws anew in every epoch: `fit(data.dataset, ...)` with an `ExactResume` or
+    `data.follow_epochs()` among its callbacks. `batches.dataset(transform=noising)` is
+    one pass, and `fit()` for several epochs would see the same noise in each. The draws
+    are a function of (seed, epoch, step), and are made for the global batch before it
+    is split over replicas.
 
     Attributes:
         gamma: Probability of noising by input word, float64 `[V]`.

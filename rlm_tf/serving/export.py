@@ -38,7 +38,8 @@ def export_language_model(
     load it, on any device.
 
     It is written beside `path`, loaded again, compared with `model` and only then
-    renamed to `path`.
+    renamed to `path`. A kill leaves at most a hidden folder `.NAME.*` there; one
+    between the two renames of an overwrite leaves the former SavedModel in its `old`.
 
     Args:
         model: A recurrent language model, a wrapper around one, or any Keras

@@ -7,7 +7,11 @@ from typing import Any
 import tensorflow as tf
 
 from rlm_tf.evaluation.log_probs import log_softmax_at
-from rlm_tf.generation.stepwise import StepwiseModel, longest_window
+from rlm_tf.generation.stepwise import (
+    RecomputedModel,
+    StepwiseModel,
+    longest_window,
+)
 
 # Positions whose features, and whose logits, are in memory at once.
 _FEATURE_POSITIONS = 16384
@@ -21,7 +25,8 @@ def token_log_probs(
 
     A loop over windows carries the states, and within a window a loop over blocks of
     positions applies the output layer: a text of 25,000 words never asks for 25,000 x V
-    logits, nor does a large batch.
+    logits, nor does a large batch. A model without states, whose features are logits,
+    is run on few texts at a time. No text's numbers depend on the others.
 
     Args:
         model: The model.
@@ -31,13 +36,43 @@ def token_log_probs(
     Returns:
         Natural logarithms, float32 `[N, L]`, L the longest T; 0 beyond a text's end.
     """
-    num_rows = tf.cast(tokens.nrows(), tf.int32)
     targets = tokens.to_tensor(prefix)
-    longest = tf.shape(targets)[1]
     lengths = tf.cast(tokens.row_lengths(), tf.int32)
-    window = tf.clip_by_value(
-        _FEATURE_POSITIONS // tf.maximum(num_rows, 1), 1, longest_window(model)
+    num_rows = tf.size(lengths)
+    largest = longest_window(model)
+    if not isinstance(model, RecomputedModel):
+        window = _FEATURE_POSITIONS // tf.maximum(num_rows, 1)
+        window = tf.clip_by_value(window, 1, largest)
+        return _window_by_window(model, targets, lengths, prefix, window)
+    # The window decides what a token sees: it may not depend on the number of texts.
+    size = tf.maximum(_LOGIT_POSITIONS // model.context_length, 1)
+    blocks = tf.maximum(-(-num_rows // size), 1)
+
+    def body(block: tf.Tensor, written: tf.TensorArray) -> tuple[Any, Any]:
+        rows = slice(block * size, (block + 1) * size)
+        log_probs = _window_by_window(
+            model, targets[rows], lengths[rows], prefix, tf.constant(largest)
+        )
+        return block + 1, written.write(block, log_probs)
+
+    array = tf.TensorArray(
+        tf.float32, blocks, infer_shape=False, element_shape=[None, None]
     )
+    _, array = tf.while_loop(
+        lambda block, *_: block < blocks, body, (0, array), parallel_iterations=1
+    )
+    return array.concat()
+
+
+def _window_by_window(
+    model: StepwiseModel,
+    targets: tf.Tensor,
+    lengths: tf.Tensor,
+    prefix: int,
+    window: tf.Tensor,
+) -> tf.Tensor:
+    """Returns log-probabilities `[N, L]` of texts `[N, L]` of some lengths `[N]`."""
+    num_rows, longest = tf.size(lengths), tf.shape(targets)[1]
     window = tf.minimum(window, tf.maximum(longest, 1))
     steps = tf.maximum(-(-longest // window), 1)
     targets = tf.pad(targets, [[0, 0], [0, steps * window - longest]])

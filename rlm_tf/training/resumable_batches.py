@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
+import keras
 import tensorflow as tf
 
 from rlm_tf.data.batches import Transform
@@ -29,7 +30,8 @@ class ResumableBatches:
     `on_epoch_begin`. The dataset of this class looks up epoch and first step in two
     variables at that moment, so a callback can make an epoch start in its middle
     (`ExactResume` does), and everything random in the data can be a function of a seed,
-    the epoch and the step.
+    the epoch and the step. Somebody has to set them: without `ExactResume`, give
+    `follow_epochs()` to `fit(callbacks=...)`, or every epoch is epoch 0.
 
     Args:
         source: One of
@@ -93,6 +95,12 @@ class ResumableBatches:
             )
         self._epoch.assign(epoch)
         self._start.assign(start_step)
+
+    def follow_epochs(self) -> keras.callbacks.Callback:
+        """Returns a callback that sets the epoch; `ExactResume` needs no such help."""
+        return keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: self.seek(epoch)
+        )
 
     def _one_pass(self, _: tf.Tensor) -> tf.data.Dataset:
         epoch, start = self._epoch.read_value(), self._start.read_value()

@@ -63,7 +63,7 @@ class ExactResume(keras.callbacks.Callback):
             checkpoint has another number of steps an epoch, callbacks of other classes,
             variables of other names, shapes or dtypes, or other restricted models.
             Nothing else is compared: text, dropout, seeds and other settings are the
-            program's to keep (`experiments.imm_lm` compares its own).
+            program's to keep (`experiments.imm_lm` compares its settings and text).
     """
 
     def __init__(
@@ -138,6 +138,9 @@ class ExactResume(keras.callbacks.Callback):
             state["step"],
             self.batches.steps,
         )
+        if self.model._initial_epoch >= self.params["epochs"]:
+            # Now: after its epochs fit() may put averaged weights in place.
+            self._restore_state(self._pending)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch, self._start = epoch, 0
@@ -185,7 +188,7 @@ class ExactResume(keras.callbacks.Callback):
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self._pending is not None:
             # Nothing was left to train.
-            self._restore(self._pending)
+            self._restore_history(self._pending)
             self._pending = None
         self.model._initial_epoch = self._initial_epoch
         self._run("on_train_end", logs)
@@ -246,12 +249,18 @@ class ExactResume(keras.callbacks.Callback):
         }
 
     def _restore(self, checkpoint: Checkpoint) -> None:
+        self._restore_state(checkpoint)
+        self._restore_history(checkpoint)
+
+    def _restore_state(self, checkpoint: Checkpoint) -> None:
         training_state.restore(
             self.model,
             self.callbacks,
             checkpoint,
             lambda: next(iter(self.batches.dataset)),
         )
+
+    def _restore_history(self, checkpoint: Checkpoint) -> None:
         state = checkpoint.state
         self._epochs = list(state["history"]["epochs"])
         self._logs = [dict(row) for row in state["history"]["logs"]]

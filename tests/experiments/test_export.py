@@ -61,6 +61,27 @@ def test_existing_export(trained, capsys):
     assert (path / "saved_model.pb").stat().st_mtime_ns > written
 
 
+def test_places_are_checked_before_anything_is_trained(trained, tmp_path):
+    export.main(trained)
+    folder = tmp_path / "training"
+    demonstration = dataclasses.replace(trained, model="", training_dir=str(folder))
+    with pytest.raises(FileExistsError, match="already holds"):
+        export.main(demonstration)
+    assert not folder.exists()
+    (folder / "smoke").mkdir(parents=True)
+    (folder / "smoke" / "config.json").write_text('{"epochs": 77}')
+    with pytest.raises(ValueError, match=r"epochs was 77 .* another --training_dir\.$"):
+        export.main(dataclasses.replace(demonstration, overwrite=True))
+
+
+def test_prompt_that_no_token_stands_for(trained, tmp_path):
+    vocabulary = Vocabulary.build("a rose\n", rule="words", unknown=False)
+    RecurrentLanguageModel(len(vocabulary), 4, 1).save(tmp_path / "model.keras")
+    vocabulary.save(tmp_path / "vocabulary.txt")
+    with pytest.raises(ValueError, match=r"--prompt 'a zebra': .*zebra"):
+        export.main(dataclasses.replace(trained, prompt="a zebra"))
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 
 from experiments.imm import report, studies
 from experiments.imm.config import PRESETS, RunConfig, check_config
+from experiments.imm.training import settings_of
+from rlm_tf.data import load_corpus
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -30,12 +33,16 @@ def _start(output: pathlib.Path, *flags: str) -> subprocess.Popen[str]:
     )
 
 
-def _run(output: pathlib.Path, *flags: str) -> str:
+def _run_with_errors(output: pathlib.Path, *flags: str) -> tuple[str, str]:
     process = _start(output, *flags)
     printed, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert "InitializeLog" not in errors, errors
-    return printed
+    return printed, errors
+
+
+def _run(output: pathlib.Path, *flags: str) -> str:
+    return _run_with_errors(output, *flags)[0]
 
 
 def _without_times(row: dict) -> dict:
@@ -72,20 +79,38 @@ def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     assert len(list((tmp_path / "results").iterdir())) == 4
 
 
+def _in_mid_epoch(folder: pathlib.Path) -> bool:
+    """Whether both checkpoints are of an epoch that is neither the first nor over."""
+    states = []
+    for path in folder.glob("checkpoint-*"):
+        try:
+            states.append(json.loads((path / "state.json").read_text())["state"])
+        except FileNotFoundError:  # it was just removed
+            return False
+    return len(states) == 2 and all(s["epoch"] > 0 and s["step"] > 0 for s in states)
+
+
 @pytest.mark.slow
 def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
     flags = ("--arms=imm-in-batch", "--epochs=4", "--bank_size=300")
     _run(tmp_path / "whole", *flags)
-    process = _start(tmp_path / "killed", *flags)
-    folder = tmp_path / "killed" / "imm-in-batch-20th-seed1"
+    process = _start(tmp_path / "killed", *flags, "--checkpoint_seconds=0.01")
+    folder = tmp_path / "killed" / "imm-in-batch-20th-seed1" / "checkpoints"
     deadline = time.monotonic() + 200
-    while len(list((folder / "checkpoints").glob("*"))) < 2:
+    while not _in_mid_epoch(folder):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / "killed" / "results").exists()
-    _run(tmp_path / "killed", *flags)
+    # The newest checkpoint is damaged as well: it is named, and the one before is used.
+    newest = max(folder.glob("checkpoint-*"))
+    for file in newest.iterdir():
+        file.write_bytes(file.read_bytes()[:100])
+    printed, errors = _run_with_errors(tmp_path / "killed", *flags)
+    assert f"{newest.name}" in errors and "is damaged and not used" in errors
+    assert re.search(r"Resuming from .*: epoch [1-9], step \d+ of \d+", errors)
+    assert "epoch 1/4" not in printed and "epoch 4/4" in printed
     name = "imm-in-batch-20th-seed1.json"
     whole, killed = (
         json.loads((tmp_path / run / "results" / name).read_text())
@@ -123,6 +148,42 @@ def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
     ]
 
 
+@pytest.mark.slow
+def test_mistakes_found_while_training_are_one_line(tmp_path):
+    diverging = (
+        "--arms=none",
+        "--learning_rate=1e30",
+        "--clip_norm=1e30",
+        "--epochs=6",
+    )
+    process = _start(tmp_path, *diverging)
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 1 and "Traceback" not in errors
+    assert "Recovery 3 of at most 3" in errors
+    assert errors.splitlines()[-1].startswith("error: ")
+    assert "diverged" in errors.splitlines()[-1]
+
+
+def test_another_text_is_not_taken_for_this_runs(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("one two three four\n" * 50)
+    config = dataclasses.replace(
+        PRESETS["smoke"], arm="none", corpus=str(text), fraction=1.0
+    )
+    settings = settings_of(config, load_corpus(str(text)))
+    folder = tmp_path / "out" / config.name
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(settings))
+    text.write_text("one two three four\n" * 49 + "four three two one\n")
+    process = _start(
+        tmp_path / "out", "--arms=none", f"--corpus={text}", "--fraction=1"
+    )
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 1 and "Traceback" not in errors
+    assert "other settings: text_sha256 was" in errors
+    assert "or --noresume to start anew." in errors
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -130,6 +191,12 @@ def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
         (["--seeds=1,a"], "error: --seeds must be of type int, found 'a'"),
         (["--resume", "false"], "unexpected arguments: false"),
         (["--project_steps=-1"], "-1 is not a non-negative integer"),
+        (
+            ["--seeds=1,1"],
+            "error: --seeds or --arms name the run none-20th-seed1 twice",
+        ),
+        (["--study=full", "--seeds=1,2"], "error: --study=full has one seed, found"),
+        (["--project_steps=9999"], "error: --project_steps must be below the"),
     ],
 )
 def test_wrong_flags_get_one_message(tmp_path, flags, message):
@@ -147,8 +214,10 @@ def test_help_is_readable():
     printed = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False
     ).stdout
-    for flag in ("--preset", "--data_dir", "--output_dir", "--seeds", "--resume"):
-        assert flag.strip("-") in printed
+    # The docstring, above the list of flags, names some of them, too.
+    flags = printed[printed.index("\nflags:\n") :].replace("--[no]", "--")
+    for flag in ("preset", "data_dir", "output_dir", "seeds", "resume", "bank_size"):
+        assert f"--{flag}:" in flags
     # A preset may have another value than the dataclass.
     assert "lambda of IMM. [the preset's]" in printed
 
@@ -208,6 +277,11 @@ def test_rows_of_other_settings_are_not_taken_for_this_run(tmp_path):
     _, errors = process.communicate(timeout=100)
     assert process.returncode != 0
     assert "dropout was 0.7 and is 0.3" in errors and "Traceback" not in errors
+    # Nor can a model be exported of which there is nothing but the row.
+    row.write_text(json.dumps({"config": dataclasses.asdict(PRESETS["smoke"])}))
+    process = _start(tmp_path, "--arms=none", f"--export={tmp_path / 'x'}")
+    _, errors = process.communicate(timeout=100)
+    assert "error: --export needs" in errors and "Traceback" not in errors
 
 
 @pytest.mark.parametrize(

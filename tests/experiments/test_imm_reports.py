@@ -247,7 +247,7 @@ def test_projection_times_a_few_steps():
     config = dataclasses.replace(
         PRESETS["smoke"], arm="imm-sampled", window=4, width=4, k=3, every=2
     )
-    inputs = projection.prepare(config, load_corpus("python-docs"))
+    inputs = projection.prepare(config, load_corpus("python-docs"), 1)
     row = projection.project(config, inputs, 1)
     assert set(row["seconds_per_step"]) == {
         "plain",

@@ -35,6 +35,9 @@ def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
             for run in (name, f"{name}-uninterrupted")
         )
         assert_same(resumed, expected)
+        assert expected["first"] == (0, 0)
+        # Resumed, not started anew; None where nothing was left to train.
+        assert resumed["first"] is None or resumed["first"] > (0, 0), name
         assert any("seed" in path for path in expected["arrays"])
         assert any(
             ("state" in path or "carried" in path) and np.any(array != 0)

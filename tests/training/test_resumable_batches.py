@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -60,6 +61,26 @@ def test_transform_sees_epoch_and_step():
     )
     batches.seek(2, 1)
     assert [int(x) for x in batches.dataset] == [211, 222, 233]
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_noise_of_an_epoch_is_its_own_under_fit(follow):
+    """Without a callback that sets the epoch, every epoch is epoch 0."""
+    seen = []
+
+    class Model(keras.Model):
+        def train_step(self, data):
+            seen.append(data.numpy())
+            return {"loss": 0.0}
+
+    batches = ResumableBatches(
+        tf.data.Dataset.range(3), transform=lambda x, epoch, step: 10 * epoch + x
+    )
+    model = Model()
+    model.compile(run_eagerly=True)
+    callbacks = [batches.follow_epochs()] if follow else []
+    model.fit(batches.dataset, epochs=2, verbose=0, callbacks=callbacks)
+    assert seen == ([0, 1, 2, 10, 11, 12] if follow else [0, 1, 2, 0, 1, 2])
 
 
 def test_errors():

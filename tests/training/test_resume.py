@@ -54,22 +54,39 @@ def test_uninterrupted_run_exercises_what_must_be_restored(expected):
 
 
 @pytest.mark.parametrize(
-    ("moments", "options"),
+    ("moments", "options", "first"),
     [
         # Before the first checkpoint; again and again; at an epoch's last step.
-        ((1,), {"every_steps": 2}),
-        ((STEPS + 1, 3, 4), {"every_steps": 2}),
-        ((2 * STEPS,), {"every_steps": 1}),
+        ((1,), {"every_steps": 2}, (0, 0)),
+        ((STEPS + 1, 3, 4), {"every_steps": 2}, (1, 4)),
+        ((2 * STEPS,), {"every_steps": 1}, (1, STEPS - 1)),
         # At whatever time.
-        ((3,), {"every_seconds": 1e-9}),
+        ((3,), {"every_seconds": 1e-9}, (0, 2)),
     ],
 )
-def test_resumes_within_an_epoch(expected, tmp_path, moments, options):
-    assert_same(interrupted(tmp_path, *moments, **options), expected)
+def test_resumes_within_an_epoch(expected, tmp_path, moments, options, first):
+    result = interrupted(tmp_path, *moments, **options)
+    assert result["first"] == first
+    assert_same(result, expected)
 
 
 def test_resumes_from_the_end_of_an_epoch(expected, tmp_path):
-    assert_same(interrupted(tmp_path, STEPS + 4), expected)
+    result = interrupted(tmp_path, STEPS + 4)
+    assert result["first"] == (1, 0)
+    assert_same(result, expected)
+
+
+def test_averaged_weights_are_put_in_place_again(tmp_path):
+    """Keras does it after the last epoch; a run that has none left must, too."""
+
+    def optimizer():
+        return keras.optimizers.SGD(0.5, use_ema=True, ema_momentum=0.8)
+
+    first = train(tmp_path, epochs=2, optimizer=optimizer())
+    again = train(tmp_path, epochs=2, optimizer=optimizer())
+    assert again["first"] is None
+    for name, array in first["arrays"].items():
+        np.testing.assert_array_equal(again["arrays"][name], array, err_msg=name)
 
 
 def test_a_completed_run_is_not_trained_further(expected, tmp_path):

@@ -6,10 +6,12 @@ import keras
 import numpy as np
 import pytest
 
+from rlm_tf.data import Noising
 from rlm_tf.data.batches import contiguous_batches
 from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.induced_model_matching import InducedModelMatching
 from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.models.sampled_contexts import SampledContexts
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
     ExactResume,
@@ -37,20 +39,43 @@ def program(counted=TOKENS):
     }
 
 
+def sampled():
+    options = program()
+    options["model"].contexts = SampledContexts(TOKENS, k=2, window=3, seed=4)
+    return options
+
+
+def noised():
+    batches = contiguous_batches(TOKENS, 4, 3, prefix=0)
+    return {
+        "model": RecurrentLanguageModel(7, 6, 1, dropout=0.3, seed=3),
+        "optimizer": keras.optimizers.SGD(1.0),
+        "batches": ResumableBatches(batches, transform=Noising(TOKENS, 7, gamma0=0.9)),
+        "callbacks": [LearningRateHalving()],
+        "epochs": 2,
+    }
+
+
 @pytest.mark.slow
-def test_resumes(tmp_path):
-    expected = train(tmp_path / "one", **program())
-    assert expected["callbacks"][1].started
-    assert any("bank" in name and v.size for name, v in expected["arrays"].items())
-    for steps in (3, 8):
+@pytest.mark.parametrize(
+    ("make", "moments"), [(program, (3, 8)), (sampled, (8,)), (noised, (8,))]
+)
+def test_resumes(tmp_path, make, moments):
+    expected = train(tmp_path / "one", **make())
+    if make is program:
+        assert expected["callbacks"][1].started
+        assert any("bank" in name and v.size for name, v in expected["arrays"].items())
+    for steps in moments:
         with pytest.raises(Interruption):
             train(
                 tmp_path / "other",
-                **program(),
+                **make(),
                 extra=(InterruptAt(steps, interrupt),),
                 every_steps=1,
             )
-    assert_same(train(tmp_path / "other", **program()), expected)
+    result = train(tmp_path / "other", **make())
+    assert result["first"] == (1, 3 if make is program else 1)
+    assert_same(result, expected)
 
 
 def test_checkpoints_hold_no_tables_and_refuse_others(tmp_path):

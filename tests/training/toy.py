@@ -115,6 +115,20 @@ class InterruptAt(keras.callbacks.Callback):
             self.action()
 
 
+class FirstStep(keras.callbacks.Callback):
+    """Notes the (epoch, step) with which this process begins; None: it has none."""
+
+    def __init__(self, batches: ResumableBatches):
+        super().__init__()
+        self.batches = batches
+        self.moment: tuple[int, int] | None = None
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        # `ExactResume`, which comes first, has set the data's position.
+        if self.moment is None:
+            self.moment = (epoch, int(self.batches._start))
+
+
 def interrupt() -> None:
     raise Interruption
 
@@ -146,19 +160,19 @@ def train(
             MetricsLog(folder / "metrics.jsonl", every_steps=2),
             LearningRateHalving(),
         ]
+    saver = ExactResume(folder / "checkpoints", batches, callbacks, **resume)
+    first = FirstStep(batches)
     history = model.fit(
         batches.dataset,
         epochs=epochs,
         verbose=0,
         shuffle=False,
         validation_data=toy_batches(1, 2),
-        callbacks=[
-            *extra,
-            ExactResume(folder / "checkpoints", batches, callbacks, **resume),
-        ],
+        callbacks=[*extra, saver, first],
     )
     log = folder / "metrics.jsonl"
     return {
+        "first": first.moment,
         "arrays": read(state_variables(model)),
         "history": history.history,
         "epochs": history.epoch,
