@@ -69,6 +69,12 @@ def _update(metric: keras.metrics.Metric) -> tf.Tensor:
     return tf.convert_to_tensor(metric.result())
 
 
+def _count(metric: metrics.Quantiles) -> tf.Tensor:
+    metric.reset_state()
+    metric.update_state([1, 2, 4])
+    return tf.stack(list(metric.result().values()))
+
+
 def _cell() -> layers.LSTMCell:
     return layers.LSTMCell(4, forget_bias=0.5, kernel_initializer="he_normal")
 
@@ -111,6 +117,7 @@ ROWS = [
     Row("InducedModelMatching", _wrapper, lambda model: model(TOKENS)),
     Row("Perplexity", lambda: metrics.Perplexity(name="p"), _update),
     Row("BitsPerCharacter", lambda: metrics.BitsPerCharacter(name="b"), _update),
+    Row("Quantiles", lambda: metrics.Quantiles("q", (10, 90)), _count),
 ]
 
 
