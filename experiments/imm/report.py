@@ -34,6 +34,9 @@ _COLOURS = {
     "imm-in-batch-all": "#009e73",
     "imm-sampled": "#cc79a7",
     "interpolation": "#d55e00",
+    "imm-sampled-k1-every1": "#f0a3b5",
+    "imm-sampled-k10-every5": "#cc79a7",
+    "imm-sampled-k10-every1": "#882255",
 }
 
 
