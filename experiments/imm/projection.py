@@ -17,6 +17,10 @@ from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
 from rlm_tf.restricted import KneserNey
 
 
+# One step of a cheap kind would be timed badly.
+_SECONDS = 30.0
+
+
 class Inputs(NamedTuple):
     """What every kind of step needs."""
 
@@ -56,7 +60,8 @@ def project(config: RunConfig, inputs: Inputs, steps: int) -> dict[str, Any]:
     Args:
         config: The settings, of the arm `imm-sampled`.
         inputs: What `prepare` returned.
-        steps: Steps timed of each kind, after one that is not.
+        steps: Least number of steps timed of each kind, after one that is not. Of
+            cheap kinds more are timed, for half a minute.
 
     Returns:
         Seconds a step of each kind, and the hours of an epoch and of all epochs.
@@ -73,9 +78,10 @@ def project(config: RunConfig, inputs: Inputs, steps: int) -> dict[str, Any]:
         part = dataclasses.replace(config, **changes)  # type: ignore[arg-type]
         model = build_model(part, size, corpus, text, restricted)
         model.compile(keras.optimizers.SGD(config.learning_rate))
-        times = []
-        bar = tqdm.tqdm(range(steps + 1), desc=kind, leave=False, disable=None)
-        for step in bar:
+        times: list[float] = []
+        for step in tqdm.trange(batches.steps, desc=kind, leave=False, disable=None):
+            if step > steps and sum(times) > _SECONDS:
+                break
             data = batches.dataset(start_step=step).take(1)
             began = time.perf_counter()
             model.fit(data, shuffle=False, verbose=0)

@@ -243,7 +243,8 @@ def test_projection_counts_one_sample_and_the_others_at_times():
 
 
 @pytest.mark.slow
-def test_projection_times_a_few_steps():
+def test_projection_times_a_few_steps(monkeypatch):
+    monkeypatch.setattr(projection, "_SECONDS", 0.0)
     config = dataclasses.replace(
         PRESETS["smoke"], arm="imm-sampled", window=4, width=4, k=3, every=2
     )
