@@ -16,7 +16,6 @@ from experiments.imm.training import build_model
 from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
 from rlm_tf.restricted import KneserNey
 
-
 # One step of a cheap kind would be timed badly.
 _SECONDS = 30.0
 
