@@ -118,14 +118,16 @@ def checked_tokens(
     tokens: npt.ArrayLike,
     vocabulary_size: int,
     name: str = "tokens",
+    dtype: npt.DTypeLike = np.int64,
 ) -> np.ndarray:
-    """Returns a stream of ids as an int64 vector.
+    """Returns a stream of ids as a vector, which may be the one that was given.
 
     Args:
         function: Name of the calling function; the message starts with it.
         tokens: Integer ids `[T]`.
         vocabulary_size: Ids must be below it.
         name: Name of the argument.
+        dtype: Of the result, an integer one that holds all ids.
 
     Raises:
         ValueError: If `tokens` is not a vector of integers in `[0, vocabulary_size)`.
@@ -136,7 +138,7 @@ def checked_tokens(
             f"{function}: `{name}` must be a vector, found shape {list(ids.shape)}."
         )
     if ids.size == 0:
-        return np.zeros(0, np.int64)
+        return np.zeros(0, dtype)
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(
             f"{function}: `{name}` must be integer ids, found dtype {ids.dtype}."
@@ -147,4 +149,4 @@ def checked_tokens(
             f"{function}: `{name}` must be ids in [0, {vocabulary_size}), found "
             f"{low}..{high}."
         )
-    return ids.astype(np.int64)
+    return ids.astype(dtype, copy=False)

@@ -64,8 +64,13 @@ class ContiguousBatches:
         check_integer(name, "window", window, 1)
         check_integer(name, "prefix", prefix, 0)
         size = MOST_IDS if vocabulary_size is None else vocabulary_size
-        check_integer(name, "vocabulary_size", size, prefix + 1)
-        tokens = checked_tokens(name, tokens, size)
+        check_integer(name, "vocabulary_size", size, 1)
+        if prefix >= size:
+            raise ValueError(
+                f"contiguous_batches: `prefix` must be an id in [0, {size}), found "
+                f"{prefix}."
+            )
+        tokens = checked_tokens(name, tokens, size, dtype=np.int32)
         if tokens.size == 0:
             raise ValueError("contiguous_batches: `tokens` is empty, expected N >= 1.")
         self.batch_size = batch_size

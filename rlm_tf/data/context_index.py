@@ -34,7 +34,7 @@ class ContextIndex:
         min_position: int = 0,
     ):
         check_integer("ContextIndex", "context_length", context_length, 1)
-        tokens = checked_tokens("ContextIndex", tokens, vocabulary_size)
+        tokens = checked_tokens("ContextIndex", tokens, vocabulary_size, dtype=np.int32)
         first = max(min_position, context_length - 1)
         if len(tokens) <= first:
             raise ValueError(

@@ -31,18 +31,16 @@ def check_batch(name: str, x: Any, targets: Any, sample_weight: Any) -> None:
         )
     tokens = tokens_of(x)
     check_ids(name, tokens=tokens, targets=targets)
-    for argument, tensor, of in (
-        ("targets", targets, tokens),
-        ("sample_weight", sample_weight, targets),
+    shape = tf.TensorShape(tokens.shape)
+    for argument, tensor, one in (
+        ("targets", targets, "next token for each token"),
+        ("sample_weight", sample_weight, "weight for each target"),
     ):
         if tensor is None:
             continue
-        expected, found = tf.TensorShape(of.shape), tf.TensorShape(tensor.shape)
-        if not expected.is_compatible_with(found):
-            one = "next token for each token"
-            if of is targets:
-                one = "weight for each target"
+        found = tf.TensorShape(tensor.shape)
+        if not shape.is_compatible_with(found):
             raise ValueError(
-                f"{name}: `{argument}` must have one {one}, shape {expected}, found "
+                f"{name}: `{argument}` must have one {one}, shape {shape}, found "
                 f"{found}."
             )

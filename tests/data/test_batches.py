@@ -129,7 +129,9 @@ def test_mistakes_in_arguments() -> None:
             contiguous_batches(tokens, 1, 1, prefix=prefix)
     with pytest.raises(ValueError, match=r"ids in \[0, 4\), found 0..4"):
         contiguous_batches(tokens, 1, 1, prefix=0, vocabulary_size=4)
-    with pytest.raises(ValueError, match="`vocabulary_size` must be an integer >= 10"):
+    with pytest.raises(
+        ValueError, match=r"`prefix` must be an id in \[0, 5\), found 9"
+    ):
         contiguous_batches(tokens, 1, 1, prefix=9, vocabulary_size=5)
     batches = contiguous_batches(tokens, 1, 2, prefix=0)
     with pytest.raises(IndexError, match=r"\[0, 3\), found 3"):
