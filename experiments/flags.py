@@ -113,6 +113,8 @@ def define_flags(
         help_text = f"{field.metadata['help']} [the preset's]"
         if optional:
             help_text += " ('none' for none)"
+        if typing.get_origin(kind) is tuple:
+            help_text += " (comma-separated)"
         if kind is bool:
             flags.DEFINE_boolean(field.name, None, help_text, flag_values)
         else:
@@ -153,6 +155,7 @@ def _show_in_help(name: str, flag_values: flags.FlagValues = flags.FLAGS) -> Non
 
 
 def _kind(hint: Any) -> tuple[type, bool]:
+    """Returns the type of a field's values, and whether None is one of them."""
     if isinstance(hint, types.UnionType):
         kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
         return kinds[0], True
@@ -160,6 +163,9 @@ def _kind(hint: Any) -> tuple[type, bool]:
 
 
 def _read(name: str, value: Any, hint: Any) -> Any:
+    if typing.get_origin(hint) is tuple:
+        member = typing.get_args(hint)[0]
+        return tuple(read_as(name, item, member) for item in value.split(",") if item)
     kind, optional = _kind(hint)
     if kind is bool or not isinstance(value, str):
         return value

@@ -2,8 +2,17 @@
 
 from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.induced_model_matching import InducedModelMatching
+from rlm_tf.models.logistic_imm import LogisticIMM, published_ratio
+from rlm_tf.models.logistic_runs import (
+    LogisticWeights,
+    fit_logistic_runs,
+    logistic_logits,
+)
+from rlm_tf.models.neighbor_matching import NeighborModelMatching
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.models.reinforce_imm import ReinforceIMM
+from rlm_tf.models.reinforce_runs import ReinforceRuns
 from rlm_tf.models.sampled_contexts import SampledContexts
 from rlm_tf.models.term import (
     Term,
@@ -14,10 +23,18 @@ from rlm_tf.models.term import (
 __all__ = [
     "InBatchContexts",
     "InducedModelMatching",
+    "LogisticIMM",
+    "LogisticWeights",
+    "NeighborModelMatching",
     "ObjectiveModel",
     "RecurrentLanguageModel",
+    "ReinforceIMM",
+    "ReinforceRuns",
     "SampledContexts",
     "Term",
     "coefficient_from_ratio",
+    "fit_logistic_runs",
+    "logistic_logits",
+    "published_ratio",
     "ratio_from_coefficient",
 ]

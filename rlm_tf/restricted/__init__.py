@@ -1,15 +1,31 @@
-"""Models of the next word given a short context."""
+"""Models of the next word, or of an action or a label, given a short context."""
 
+from rlm_tf.restricted.alpha_vector_policy import alpha_vector_policy, utilities
+from rlm_tf.restricted.alpha_vectors import QMDP, FastInformedBound
 from rlm_tf.restricted.arpa import ArpaModel, read_arpa, write_arpa
+from rlm_tf.restricted.bayes_discriminant import BayesDiscriminant
+from rlm_tf.restricted.belief import Belief
+from rlm_tf.restricted.binned import BinnedModel
+from rlm_tf.restricted.feature_model import FeatureModel
 from rlm_tf.restricted.kneser_ney import KneserNey
 from rlm_tf.restricted.neural import NeuralRestrictedModel
 from rlm_tf.restricted.restricted_model import RestrictedModel
+from rlm_tf.restricted.tabular import TabularModel
 
 __all__ = [
+    "QMDP",
     "ArpaModel",
+    "BayesDiscriminant",
+    "Belief",
+    "BinnedModel",
+    "FastInformedBound",
+    "FeatureModel",
     "KneserNey",
     "NeuralRestrictedModel",
     "RestrictedModel",
+    "TabularModel",
+    "alpha_vector_policy",
     "read_arpa",
+    "utilities",
     "write_arpa",
 ]

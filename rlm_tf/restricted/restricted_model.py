@@ -84,10 +84,15 @@ class RestrictedModel(keras.layers.Layer):
             )
         return self.vocabulary_size
 
+    @property
+    def _num_ids(self) -> int:
+        """Ids of short contexts are below this: words, unless a subclass differs."""
+        return self._known_vocabulary_size()
+
     def _context_matrix(self, short_contexts: TensorLike) -> tf.Tensor:
         """Checks short contexts and returns them as int64 `[N, context_length]`."""
         name, length = type(self).__name__, self.context_length
-        size = self._known_vocabulary_size()
+        size = self._num_ids
         contexts = tf.convert_to_tensor(short_contexts)
         if not contexts.dtype.is_integer:
             raise ValueError(

@@ -1,0 +1,155 @@
+"""Studies made of parts: each part computes one file of numbers, then all is reported.
+
+A binary names its parts and presets; this module defines its flags and runs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from absl import app, flags
+
+from experiments import flags as config_flags
+from experiments.benchmarks import machine
+from experiments.run_files import write_json
+
+FLAGS = flags.FLAGS
+
+Numbers = dict[str, Any]
+Compute = Callable[[Any], Numbers]
+Report = Callable[[Mapping[str, Numbers], pathlib.Path], str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """What a binary does.
+
+    Attributes:
+        name: Of the binary, and of its folders.
+        presets: Settings by name, instances of one frozen dataclass.
+        parts: What computes the numbers of each part, from the settings. Numbers must
+            be writable as JSON.
+        report: Draws the figures of the parts there are into a folder; returns their
+            tables as Markdown.
+    """
+
+    name: str
+    presets: Mapping[str, Any]
+    parts: Mapping[str, Compute]
+    report: Report
+
+
+def run_study(study: Study) -> None:
+    """Defines the flags of a study and runs it; does not return."""
+    presets = sorted(study.presets)
+    flags.DEFINE_enum("preset", "small", presets, "Settings to start from.")
+    flags.DEFINE_list(
+        "parts", [], f"Which parts: {', '.join(study.parts)}; none: all of them."
+    )
+    flags.DEFINE_string(
+        "output_dir", f"runs/{study.name}", "Folder of the figures and tables."
+    )
+    flags.DEFINE_string(
+        "results_dir", None, "Folder of the numbers [OUTPUT_DIR/results]."
+    )
+    flags.DEFINE_boolean(
+        "resume", True, "Skip parts whose numbers are there; --noresume: compute anew."
+    )
+    config_flags.define_flags(type(study.presets[presets[0]]))
+
+    def main(arguments: list[str]) -> None:
+        config_flags.refuse_arguments(arguments)
+        with config_flags.user_errors():
+            _run(study)
+
+    app.run(main)
+
+
+def _run(study: Study) -> None:
+    wanted = FLAGS.parts or list(study.parts)
+    unknown = [name for name in wanted if name not in study.parts]
+    if unknown:
+        raise ValueError(
+            f"--parts must be some of {', '.join(study.parts)}; found "
+            f"{', '.join(unknown)}."
+        )
+    config = config_flags.config_from_flags(study.presets[FLAGS.preset])
+    config.check()
+    output = pathlib.Path(FLAGS.output_dir)
+    results = pathlib.Path(FLAGS.results_dir or output / "results")
+    machine.commit()
+    for number, name in enumerate(wanted, start=1):
+        path = results / f"{name}.json"
+        place = f"[{number}/{len(wanted)}] {name}"
+        if FLAGS.resume and path.exists():
+            _check_same(read_numbers(path), config, path)
+            print(f"{place}: done before", flush=True)
+            continue
+        print(place, flush=True)
+        began = time.perf_counter()
+        numbers = study.parts[name](config)
+        seconds = round(time.perf_counter() - began, 1)
+        print(f"{place}: {seconds} s", flush=True)
+        numbers |= {
+            "config": dataclasses.asdict(config),
+            "command": _command(study, name, config),
+            "seconds": seconds,
+            "machine": machine.environment()["machine"],
+            "commit": machine.commit(),
+            "finished": time.strftime("%Y-%m-%d"),
+        }
+        write_json(path, numbers)
+    found = {
+        name: read_numbers(results / f"{name}.json")
+        for name in study.parts
+        if (results / f"{name}.json").exists()
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    text = study.report(found, output)
+    (output / f"{study.name}.md").write_text(text, "utf-8")
+    print(f"\n{text}\n{output}", flush=True)
+
+
+def read_numbers(path: pathlib.Path) -> Numbers:
+    """Returns what a part has written.
+
+    Raises:
+        ValueError: If it is damaged.
+    """
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}); remove it.") from None
+
+
+def _check_same(found: Numbers, config: Any, path: pathlib.Path) -> None:
+    # As JSON has it: tuples become lists.
+    wanted = json.loads(json.dumps(dataclasses.asdict(config)))
+    earlier = found.get("config", {})
+    differing = [
+        f"{key} was {earlier.get(key)!r} and is {wanted.get(key)!r}"
+        for key in {**earlier, **wanted}
+        if earlier.get(key) != wanted.get(key)
+    ]
+    if differing:
+        raise ValueError(
+            f"{path} is of other settings: {'; '.join(differing)}. Use another "
+            "--output_dir (and --results_dir), or --noresume."
+        )
+
+
+def _command(study: Study, part: str, config: Any) -> str:
+    """Returns the command that computes a part, but for folders."""
+    preset = study.presets[FLAGS.preset]
+    given = [f"--preset={FLAGS.preset}", f"--parts={part}"]
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if value != getattr(preset, field.name):
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            given.append(f"--{field.name}={text}")
+    return " ".join([f"python -m experiments.{study.name}", *given])

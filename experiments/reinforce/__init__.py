@@ -1,0 +1,1 @@
+"""The study of REINFORCE with induced model matching on the toroidal grid."""

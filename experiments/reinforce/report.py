@@ -1,0 +1,212 @@
+"""Tables and figures of the study on the toroidal grid."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from experiments.reinforce import reference
+from experiments.reinforce.study import ARMS, FIXED, RATIOS
+
+_COLOURS = {
+    "none": "#4c4c4c",
+    "max-utility": "#0072b2",
+    "softmax T=0.5": "#009e73",
+    "softmax T=1.0": "#e69f00",
+    FIXED: "#cc79a7",
+}
+_SEEDS_OF_REFERENCE = 30
+
+
+def report(found: Mapping[str, dict[str, Any]], folder: pathlib.Path) -> str:
+    """Draws what there is into a folder; returns the tables as Markdown."""
+    texts = []
+    if "figure3" in found:
+        texts += [figure_3_table(found["figure3"]), agreement(found["figure3"])]
+        draw_figure_3(found["figure3"], folder / "imm_reinforce_figure3.png")
+        texts.append(
+            f"{found['figure3']['seconds_after_start']:.1f} s after start-up, "
+            f"{found['figure3']['machine']}."
+        )
+    if "search" in found:
+        texts.append(search_table(found["search"]))
+        draw_search(found["search"], folder / "imm_reinforce_search.png")
+    if "figure5" in found:
+        draw_figure_5(found["figure5"], folder / "imm_reinforce_figure5.png")
+    return "\n\n".join(texts) + "\n"
+
+
+def spread(values: list[float]) -> str:
+    """Returns `mean [10th, 90th percentile]`."""
+    low, high = np.percentile(values, [10, 90])
+    return f"{np.mean(values):.2f} [{low:.2f}, {high:.2f}]"
+
+
+def published_spread(values: Sequence[float] | None) -> str:
+    """Returns the same of published numbers: mean, 10th and 90th percentile."""
+    if values is None:
+        return "-"
+    mean, low, high = values[:3]
+    return f"{mean:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def figure_3_table(numbers: dict[str, Any]) -> str:
+    """Returns mean return and percentiles by epochs and arm, the published beside."""
+    cells = {(c["arm"], c["epochs"]): c["returns"] for c in numbers["cells"]}
+    arms = [*ARMS, FIXED]
+    lines = [
+        f"| epochs | {' | '.join(f'{arm} | published' for arm in ARMS)} | {FIXED} |",
+        f"| ---: |{' --- |' * (2 * len(ARMS) + 1)}",
+    ]
+    for epochs in numbers["config"]["epochs"]:
+        row = [str(epochs)]
+        for arm in arms:
+            row.append(spread(cells[arm, epochs]))
+            if arm == FIXED:
+                continue
+            row.append(published_spread(reference.FIGURE_3[arm].get(epochs)))
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def differences(numbers: dict[str, Any]) -> dict[tuple[str, int], float]:
+    """Returns ours minus the published mean, in standard errors of the difference."""
+    result = {}
+    for cell in numbers["cells"]:
+        published = reference.FIGURE_3.get(cell["arm"], {}).get(cell["epochs"])
+        values = np.array(cell["returns"])
+        if published is None or len(values) < 2:
+            continue
+        variance = values.var(ddof=1) / len(values)
+        variance += published[3] ** 2 / _SEEDS_OF_REFERENCE
+        difference = values.mean() - published[0]
+        result[cell["arm"], cell["epochs"]] = float(difference / np.sqrt(variance))
+    return result
+
+
+def agreement(numbers: dict[str, Any]) -> str:
+    """Returns how many cells are how far from the published ones."""
+    by_cell = differences(numbers)
+    if not by_cell:
+        return "No cell can be compared with a published one."
+    distances = np.abs([*by_cell.values()])
+    beyond = [
+        f"{arm} at {epochs} epochs ({by_cell[arm, epochs]:+.1f})"
+        for arm, epochs in by_cell
+        if abs(by_cell[arm, epochs]) > 2
+    ]
+    root_mean_square = np.sqrt(np.mean(distances**2))
+    return (
+        f"Of {len(distances)} cells {int((distances > 2).sum())} differ from the "
+        "published mean by more than two standard errors of the difference and "
+        f"{int((distances > 3).sum())} by more than three; the largest is "
+        f"{distances.max():.1f}, the root mean square {root_mean_square:.2f}"
+        f"{'. Beyond two: ' + ', '.join(beyond) if beyond else ''}."
+    )
+
+
+def search_table(numbers: dict[str, Any]) -> str:
+    """Returns mean return and percentiles by ratio and epochs, the published beside."""
+    cells = {(c["ratio"], c["epochs"]): c["returns"] for c in numbers["cells"]}
+    counts = numbers["config"]["search_epochs"]
+    lines = [
+        f"| ratio | {' | '.join(f'{n} epochs | published' for n in counts)} |",
+        f"| ---: |{' --- |' * (2 * len(counts))}",
+    ]
+    for ratio in RATIOS:
+        row = [str(ratio)]
+        for epochs in counts:
+            row.append(spread(cells[ratio, epochs]))
+            row.append(published_spread(reference.SEARCH[ratio].get(epochs)))
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def draw_figure_3(numbers: dict[str, Any], path: pathlib.Path) -> None:
+    """Draws returns against epochs: means, percentiles, the published means."""
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for arm in (*ARMS, FIXED):
+        members = [cell for cell in numbers["cells"] if cell["arm"] == arm]
+        epochs = np.array([cell["epochs"] for cell in members])
+        means = np.array([np.mean(cell["returns"]) for cell in members])
+        if arm == FIXED:
+            axes.plot(epochs, means, ":", color=_COLOURS[arm], label=arm)
+            continue
+        low, high = np.transpose(
+            [np.percentile(cell["returns"], [10, 90]) for cell in members]
+        )
+        label = arm if arm == "none" else f"IMM, {arm}"
+        axes.errorbar(
+            epochs,
+            means,
+            [means - low, high - means],
+            color=_COLOURS[arm],
+            capsize=2,
+            elinewidth=0.8,
+            label=label,
+        )
+        published = reference.FIGURE_3[arm]
+        axes.plot(
+            [*published],
+            [values[0] for values in published.values()],
+            "x",
+            color=_COLOURS[arm],
+            markersize=5,
+        )
+    axes.plot([], [], "x", color="black", markersize=5, label="published means")
+    axes.set_xlabel("epochs of 50 steps")
+    axes.set_ylabel(f"return of {numbers['config']['horizon']} steps")
+    axes.set_title("REINFORCE on the toroidal grid, with and without IMM")
+    axes.legend(loc="lower right", fontsize=8)
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def draw_search(numbers: dict[str, Any], path: pathlib.Path) -> None:
+    """Draws returns against the ratio lambda / (1 + lambda)."""
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for number, epochs in enumerate(numbers["config"]["search_epochs"]):
+        members = [cell for cell in numbers["cells"] if cell["epochs"] == epochs]
+        ratios = np.array([cell["ratio"] for cell in members])
+        means = np.array([np.mean(cell["returns"]) for cell in members])
+        low, high = np.transpose(
+            [np.percentile(cell["returns"], [10, 90]) for cell in members]
+        )
+        axes.errorbar(
+            ratios + 0.008 * (number - 1),
+            means,
+            [means - low, high - means],
+            capsize=2,
+            elinewidth=0.8,
+            color=f"C{number}",
+            label=f"{epochs} epochs",
+        )
+        known = [r for r in RATIOS if epochs in reference.SEARCH[r]]
+        values = [reference.SEARCH[ratio][epochs][0] for ratio in known]
+        axes.plot(known, values, "x", color=f"C{number}", markersize=5)
+    axes.plot([], [], "x", color="black", markersize=5, label="published means")
+    axes.set_xlabel("lambda / (1 + lambda)")
+    axes.set_ylabel(f"return of {numbers['config']['horizon']} steps")
+    axes.legend(fontsize=8)
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def draw_figure_5(numbers: dict[str, Any], path: pathlib.Path) -> None:
+    """Draws the reward of every cell as a heat map."""
+    figure, axes = plt.subplots(figsize=(4.5, 3.8), layout="constrained")
+    image = axes.imshow(numbers["rewards"], cmap="viridis", origin="lower")
+    figure.colorbar(image, label="reward")
+    axes.set_xlabel("x")
+    axes.set_ylabel("y")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -1,0 +1,251 @@
+"""Induced model matching for classifiers of feature vectors and images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.term import Coefficient, Term, coefficient_at
+from rlm_tf.objectives.imm import induced_cross_entropy
+from rlm_tf.objectives.neighbors import neighbor_log_weights
+from rlm_tf.restricted import FeatureModel
+from rlm_tf.typing import TensorLike
+
+
+class NeighborMatching(ObjectiveModel):
+    """Trains a classifier whose induced model matches one that sees few features.
+
+    The short context of an example is some of its features, the extended context the
+    rest. Extended contexts of the *neighbours* stand in for those that occur with a
+    short context, weighted by how close their own short contexts are, Eq. (2):
+
+        Q_hat(y | sh(x)) = sum_i w_i(x) Q(y | sh(x), ex(x_i)),
+        w_i(x) ~ exp(-alpha |sh(x_i) - sh(x)|)
+
+    and the objective is `(1 - r) CE + r IMM`, means over examples. With
+    `lambda = r / (1 - r)` it is `CE + lambda IMM` at a learning rate divided by
+    `1 + lambda`; see `coefficient_from_ratio`.
+
+    `fit()` takes `(x [B, ...], y int [B])`, optionally with weights `[B]`. Neighbours
+    are the examples of the batch (on each replica, its own), itself included, or, after
+    `set_neighbors`, a fixed set, which files do not hold.
+
+    Source: section 1.1 and appendix D.1 of Muneeb and Ohannessian, arXiv 2402.12513.
+
+    Args:
+        restricted_model: P_hat, of labels given the short features; None: plain
+            training.
+        short_features: Which features are the short context: indices into a flattened
+            example, in the order in which `restricted_model` takes them.
+        ratio: r, in [0, 1], or a schedule over steps.
+        inverse_bandwidth: alpha, not negative.
+        **kwargs: See `ObjectiveModel`.
+
+    Raises:
+        ValueError: If an argument is out of range or the restricted model takes another
+            number of features.
+    """
+
+    def __init__(
+        self,
+        restricted_model: FeatureModel | None,
+        short_features: Sequence[int] = (0,),
+        *,
+        ratio: Coefficient = 0.5,
+        inverse_bandwidth: float = 1.0,
+        **kwargs: Any,
+    ):
+        names = ("cross_entropy",)
+        if restricted_model is not None:
+            names += ("imm",)  # type: ignore[assignment]
+        super().__init__(term_names=names, **kwargs)
+        name = type(self).__name__
+        self.short_features = [int(index) for index in short_features]
+        if not self.short_features or min(self.short_features) < 0:
+            raise ValueError(
+                f"{name}: `short_features` must be some indices, found "
+                f"{self.short_features}."
+            )
+        if len(set(self.short_features)) < len(self.short_features):
+            raise ValueError(
+                f"{name}: `short_features` must differ, found {self.short_features}."
+            )
+        if isinstance(ratio, float | int) and not 0 <= ratio <= 1:
+            raise ValueError(f"{name}: `ratio` must lie in [0, 1], found {ratio}.")
+        if not 0 <= inverse_bandwidth < np.inf:
+            raise ValueError(
+                f"{name}: `inverse_bandwidth` must be finite and not negative, found "
+                f"{inverse_bandwidth}."
+            )
+        wanted = getattr(restricted_model, "num_features", len(self.short_features))
+        if wanted != len(self.short_features):
+            raise ValueError(
+                f"{name}: `restricted_model` takes {wanted} features, `short_features` "
+                f"names {len(self.short_features)}."
+            )
+        self.restricted_model = restricted_model
+        self.ratio = ratio
+        self.inverse_bandwidth = inverse_bandwidth
+        self.accuracy_metric = keras.metrics.Mean(name="accuracy")
+        self._neighbors: tf.Tensor | None = None
+
+    def set_neighbors(self, neighbors: npt.ArrayLike | None) -> None:
+        """Takes extended contexts from these examples `[K, ...]`; None: the batch's.
+
+        Call it before `fit`: a step that was traced keeps what it was traced with.
+        """
+        if neighbors is None:
+            self._neighbors = None
+            return
+        self._neighbors = tf.constant(np.asarray(neighbors, np.float32))
+
+    # === Model ===
+
+    def class_log_probs(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        """Returns log-probabilities of classes `[B, V]`; subclasses implement it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must override `class_log_probs`."
+        )
+
+    def sample_log_probs(
+        self, x: tf.Tensor, neighbors: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        """Returns `log Q(y | sh(x_b), ex(neighbor_k))`, `[K, B, V]`.
+
+        Args:
+            x: `[B, ...]`, which gives the short features.
+            neighbors: `[K, ...]`, which give all others.
+            training: Whether dropout and the like are on.
+        """
+        flat = tf.reshape(neighbors, [tf.shape(neighbors)[0], 1, -1])
+        size = int(np.prod(x.shape[1:]))
+        short = np.isin(np.arange(size), self.short_features)
+        own = tf.reshape(x, [1, -1, size])
+        mixed = tf.where(tf.constant(short), own, tf.cast(flat, x.dtype))
+        count = tf.shape(mixed)[0] * tf.shape(mixed)[1]
+        examples = tf.reshape(mixed, tf.concat([[count], tf.shape(x)[1:]], axis=0))
+        examples = tf.ensure_shape(examples, [None, *x.shape[1:]])
+        log_probs = self.class_log_probs(examples, training)
+        return tf.reshape(
+            log_probs, [tf.shape(mixed)[0], tf.shape(mixed)[1], log_probs.shape[-1]]
+        )
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> list[Term]:
+        x = tf.cast(x, tf.float32)
+        labels = tf.cast(y, tf.int32)
+        log_probs = self.class_log_probs(x, training)
+        loss = -tf.gather(log_probs, labels, batch_dims=1)
+        weights = tf.ones_like(loss)
+        if sample_weight is not None:
+            weights = tf.cast(sample_weight, loss.dtype)
+        guesses = tf.argmax(log_probs, axis=-1, output_type=tf.int32)
+        self.accuracy_metric.update_state(
+            tf.cast(guesses == labels, tf.float32), sample_weight=weights
+        )
+        if self.restricted_model is None:
+            return [Term("cross_entropy", loss, weights)]
+        step = self.optimizer.iterations if training else tf.constant(0)
+        ratio = coefficient_at(self.ratio, step)
+        induced = self._induced_loss(x, weights, training)
+        return [
+            Term("cross_entropy", loss, weights, 1.0 - ratio),
+            Term("imm", induced, weights, ratio),
+        ]
+
+    def _induced_loss(
+        self, x: tf.Tensor, weights: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        short = self._short(x)
+        if self._neighbors is None:
+            # An example of weight zero is nobody's neighbour.
+            neighbors, counts = x, tf.cast(weights > 0, tf.float32)
+        else:
+            neighbors, counts = self._neighbors, None
+        log_weights = neighbor_log_weights(
+            short, self._short(neighbors), self.inverse_bandwidth, counts
+        )
+        samples = self.sample_log_probs(x, neighbors, training)
+        target = self.restricted_model.probs(short)  # type: ignore[union-attr]
+        return induced_cross_entropy(target, samples, log_weights).loss
+
+    def _short(self, x: TensorLike) -> tf.Tensor:
+        x = tf.convert_to_tensor(x)
+        size = int(np.prod(x.shape[1:]))
+        return tf.gather(tf.reshape(x, [-1, size]), self.short_features, axis=1)
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        known = super().metrics
+        if self.accuracy_metric in known:
+            return known
+        return [*known, self.accuracy_metric]
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        serialize = keras.saving.serialize_keras_object
+        ratio = self.ratio
+        config.update(
+            restricted_model=serialize(self.restricted_model),
+            short_features=self.short_features,
+            ratio=ratio if isinstance(ratio, float | int) else serialize(ratio),
+            inverse_bandwidth=self.inverse_bandwidth,
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None):
+        config = dict(config)
+        for name in ("restricted_model", "ratio", "model"):
+            if isinstance(config.get(name), dict):
+                config[name] = keras.saving.deserialize_keras_object(
+                    config[name], custom_objects=custom_objects
+                )
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class NeighborModelMatching(NeighborMatching):
+    """`NeighborMatching` for any Keras classifier from examples to logits `[B, V]`.
+
+    A step costs the plain one and a forward and backward pass over B times K examples.
+
+    Args:
+        model: Keras model, examples `[B, ...]` to logits `[B, V]`; built.
+        restricted_model, short_features, **kwargs: See `NeighborMatching`.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        restricted_model: FeatureModel | None = None,
+        short_features: Sequence[int] = (0,),
+        **kwargs: Any,
+    ):
+        super().__init__(restricted_model, short_features, **kwargs)
+        self.model = model
+        self.built = True
+
+    def call(self, x: TensorLike, training: bool = False) -> tf.Tensor:
+        """Returns logits `[B, V]`."""
+        return self.model(x, training=training)
+
+    def class_log_probs(self, x: tf.Tensor, training: bool) -> tf.Tensor:
+        logits = self.model(x, training=training)
+        return tf.nn.log_softmax(tf.cast(logits, tf.float32))
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.update(model=keras.saving.serialize_keras_object(self.model))
+        return config

@@ -1,0 +1,196 @@
+"""REINFORCE whose policy also matches, on average, one that sees less."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.term import Coefficient, Term, coefficient_at
+from rlm_tf.objectives.imm import induced_kl_divergence
+from rlm_tf.objectives.policy_gradient import policy_gradient_loss, rewards_to_go
+from rlm_tf.restricted import Belief, RestrictedModel
+from rlm_tf.typing import TensorLike
+
+BASELINES = ("none", "moving_average")
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class ReinforceIMM(ObjectiveModel):
+    """A policy trained by REINFORCE, with induced model matching on request.
+
+    For every visited state s with observation x the induced policy is the mean of the
+    policy over the states that may stand behind x, exactly:
+    `Q_hat(a | x) = sum_s' b_x(s') pi(a | s')`; the IMM term is `KL(P_hat(. | x) ||
+    Q_hat(. | x))`, averaged over visited states.
+
+    It trains on trajectories: `fit()` takes `(states [B, T], {"actions": [B, T],
+    "rewards": [B, T]})`, int, int and float, with an optional weight `[B, T]` that is 0
+    where a trajectory is over (rewards there must be 0). They must have been collected
+    with the policy as it stands: see `rlm_tf.envs.collected_trajectories`.
+
+    Source: Muneeb and Ohannessian, arXiv 2402.12513, section 7 and appendix D.3.
+
+    Args:
+        policy: Keras layer or model, int states `[...]` to logits `[..., A]`.
+        restricted_model: P_hat, of actions given an observation; None: plain REINFORCE.
+        belief: States behind each observation; needed with `restricted_model`.
+        coefficient: lambda of the IMM term, or a schedule over steps.
+        discount: Of rewards to go, which end with the trajectory.
+        baseline: `"none"` as published, or `"moving_average"`: the mean reward to go of
+            each time step in earlier batches, which leaves the expected gradient as it
+            is (decay 0.9; zero at first).
+        horizon: T, needed with a baseline.
+        clip_norm, loss_scale, **kwargs: See `ObjectiveModel`.
+
+    Raises:
+        ValueError: If an argument is missing or out of range.
+    """
+
+    def __init__(
+        self,
+        policy: keras.layers.Layer,
+        restricted_model: RestrictedModel | None = None,
+        belief: Belief | None = None,
+        *,
+        coefficient: Coefficient = 0.25,
+        discount: float = 0.9,
+        baseline: str = "none",
+        horizon: int | None = None,
+        **kwargs: Any,
+    ):
+        names = ("reinforce",) if restricted_model is None else ("reinforce", "imm")
+        super().__init__(term_names=names, **kwargs)
+        if (restricted_model is None) != (belief is None):
+            raise ValueError(
+                "ReinforceIMM: give `restricted_model` and `belief`, or neither."
+            )
+        if not 0 <= discount <= 1:
+            raise ValueError(
+                f"ReinforceIMM: `discount` must lie in [0, 1], found {discount}."
+            )
+        if baseline not in BASELINES:
+            raise ValueError(
+                f"ReinforceIMM: `baseline` must be one of {', '.join(BASELINES)}; "
+                f"found {baseline!r}."
+            )
+        if baseline != "none" and horizon is None:
+            raise ValueError(
+                f"ReinforceIMM: `baseline={baseline!r}` needs `horizon`, the steps of "
+                "a trajectory."
+            )
+        self.policy = policy
+        self.restricted_model = restricted_model
+        self.belief = belief
+        self.coefficient = coefficient
+        self.discount = discount
+        self.baseline = baseline
+        self.horizon = horizon
+        self.return_metric = keras.metrics.Mean(name="return")
+        if baseline != "none":
+            self.mean_returns = self.add_weight(
+                shape=(horizon,),
+                initializer="zeros",
+                trainable=False,
+                name="mean_returns",
+            )
+        self.built = True
+
+    def call(self, states: TensorLike) -> tf.Tensor:
+        """Returns logits of actions `[..., A]` for int states `[...]`."""
+        return self.policy(states)
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> list[Term]:
+        states, rewards = x, tf.cast(y["rewards"], tf.float32)
+        weights = (
+            tf.ones_like(rewards)
+            if sample_weight is None
+            else tf.cast(sample_weight, tf.float32)
+        )
+        log_probs = tf.nn.log_softmax(tf.cast(self.policy(states), tf.float32))
+        returns = tf.transpose(rewards_to_go(tf.transpose(rewards), self.discount))
+        baseline = self._baseline(returns, weights, training)
+        loss = policy_gradient_loss(log_probs, y["actions"], returns, baseline).loss
+        terms = [Term("reinforce", loss, weights)]
+        if self.restricted_model is not None:
+            step = self.optimizer.iterations if training else tf.constant(0)
+            coefficient = coefficient_at(self.coefficient, step)
+            terms.append(Term("imm", self._imm(states), weights, coefficient))
+        self.return_metric.update_state(tf.reduce_sum(rewards * weights, axis=1))
+        return terms
+
+    def induced_log_probs(self, observations: TensorLike) -> tf.Tensor:
+        """Returns what the policy does given observations `[N]`: `[N, A]`, nats."""
+        return self._matched(tf.convert_to_tensor(observations)).extra[0]
+
+    def _imm(self, states: tf.Tensor) -> tf.Tensor:
+        assert self.belief is not None
+        observations = tf.reshape(self.belief.observe(states), [-1])
+        return tf.reshape(self._matched(observations).loss, tf.shape(states))
+
+    def _matched(self, observations: tf.Tensor):
+        if self.restricted_model is None or self.belief is None:
+            raise ValueError("ReinforceIMM: there is no `restricted_model`.")
+        behind, log_weights = self.belief.completions(observations)
+        samples = tf.nn.log_softmax(tf.cast(self.policy(behind), tf.float32))
+        target = self.restricted_model.probs(observations)
+        return induced_kl_divergence(target, samples, log_weights)
+
+    def _baseline(
+        self, returns: tf.Tensor, weights: tf.Tensor, training: bool
+    ) -> tf.Tensor | None:
+        if self.baseline == "none":
+            return None
+        earlier = tf.convert_to_tensor(self.mean_returns)
+        if training:
+            context = tf.distribute.get_replica_context()
+            sums = tf.stack(
+                [
+                    tf.reduce_sum(returns * weights, axis=0),
+                    tf.reduce_sum(weights, axis=0),
+                ]
+            )
+            if context is not None and context.num_replicas_in_sync > 1:
+                sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+            means = tf.math.divide_no_nan(sums[0], sums[1])
+            self.mean_returns.assign(0.9 * earlier + 0.1 * means)
+        return tf.broadcast_to(earlier, tf.shape(returns))
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        known = super().metrics
+        return known if self.return_metric in known else [*known, self.return_metric]
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        layer = keras.saving.serialize_keras_object
+        coefficient = self.coefficient
+        if not isinstance(coefficient, float | int):
+            coefficient = layer(coefficient)
+        config.update(
+            policy=layer(self.policy),
+            restricted_model=layer(self.restricted_model),
+            belief=layer(self.belief),
+            coefficient=coefficient,
+            discount=self.discount,
+            baseline=self.baseline,
+            horizon=self.horizon,
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None):
+        for name in ("policy", "restricted_model", "belief", "coefficient"):
+            if isinstance(config[name], dict):
+                config[name] = keras.saving.deserialize_keras_object(
+                    config[name], custom_objects=custom_objects
+                )
+        return cls(**config)
