@@ -1,13 +1,15 @@
-"""Vocabularies, corpora, contiguous batches and noising."""
+"""Vocabularies, corpora, contiguous batches, noising, synthetic tasks."""
 
 from rlm_tf.data.batches import ContiguousBatches, contiguous_batches
 from rlm_tf.data.corpora import Corpus, corpus_names, load_corpus, load_text_corpus
+from rlm_tf.data.linear_discriminant import LinearDiscriminant
 from rlm_tf.data.noising import Noising
 from rlm_tf.data.vocabulary import Vocabulary
 
 __all__ = [
     "ContiguousBatches",
     "Corpus",
+    "LinearDiscriminant",
     "Noising",
     "Vocabulary",
     "contiguous_batches",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -34,7 +34,7 @@ class ToroidalGrid(gymnasium.Env):
         ValueError: If an argument is not possible.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata = {  # noqa: RUF012
         "render_modes": ["rgb_array", "ansi"],
         "render_fps": 8,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -25,7 +25,7 @@ class ToroidalGridVector(gymnasium.vector.VectorEnv):
         **options: Those of `ToroidalGrid`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata = {  # noqa: RUF012
         **ToroidalGrid.metadata,
         "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
     }

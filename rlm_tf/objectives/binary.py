@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_shapes
+from rlm_tf.numerics import cast_like
 from rlm_tf.objectives.imm import InducedExtra
 from rlm_tf.typing import LossOutput, TensorLike
 
@@ -46,8 +47,8 @@ def induced_binary_cross_entropy(
     """
     logits = tf.convert_to_tensor(sample_logits)
     check_floating("induced_binary_cross_entropy", sample_logits=logits)
-    targets = tf.stop_gradient(tf.cast(target_probs, logits.dtype))
-    weights = tf.stop_gradient(tf.cast(weights, logits.dtype))
+    targets = tf.stop_gradient(cast_like(target_probs, logits))
+    weights = tf.stop_gradient(cast_like(weights, logits))
     check_shapes(
         "induced_binary_cross_entropy",
         sample_logits=(logits, "..."),

@@ -7,6 +7,7 @@ import math
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_shapes
+from rlm_tf.numerics import cast_like
 from rlm_tf.typing import TensorLike
 
 
@@ -50,12 +51,12 @@ def neighbor_log_weights(
         tf.abs(features[..., tf.newaxis, :, :] - samples[..., :, tf.newaxis, :]),
         axis=-1,
     )
-    alpha = tf.cast(inverse_bandwidth, features.dtype)
+    alpha = cast_like(inverse_bandwidth, features)
     if alpha.shape.rank:
         alpha = alpha[..., tf.newaxis, tf.newaxis]
     log_weights = -alpha * distances
     if sample_weights is not None:
-        weights = tf.cast(sample_weights, features.dtype)[..., tf.newaxis]
+        weights = cast_like(sample_weights, features)[..., tf.newaxis]
         left_out = tf.constant(-math.inf, features.dtype)
         safe = tf.where(weights > 0, weights, 1)
         log_weights += tf.where(weights > 0, tf.math.log(safe), left_out)

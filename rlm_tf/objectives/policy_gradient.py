@@ -7,6 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_shapes
+from rlm_tf.numerics import cast_like
 from rlm_tf.typing import LossOutput, TensorLike
 
 
@@ -46,7 +47,7 @@ def rewards_to_go(rewards: TensorLike, discount: float) -> tf.Tensor:
         )
     steps = tf.shape(rewards)[0]
     ages = tf.range(steps) - tf.range(steps)[:, tf.newaxis]
-    powers = tf.cast(discount, rewards.dtype) ** tf.cast(
+    powers = tf.constant(discount, rewards.dtype) ** tf.cast(
         tf.maximum(ages, 0), rewards.dtype
     )
     weights = tf.where(ages >= 0, powers, tf.zeros_like(powers))
@@ -78,7 +79,7 @@ def policy_gradient_loss(
     """
     log_probs = tf.convert_to_tensor(log_probs)
     actions = tf.convert_to_tensor(actions)
-    returns = tf.stop_gradient(tf.cast(returns, log_probs.dtype))
+    returns = tf.stop_gradient(cast_like(returns, log_probs))
     check_floating("policy_gradient_loss", log_probs=log_probs)
     check_shapes(
         "policy_gradient_loss",
@@ -87,7 +88,7 @@ def policy_gradient_loss(
         returns=(returns, "..."),
     )
     if baseline is not None:
-        baseline = tf.stop_gradient(tf.cast(baseline, log_probs.dtype))
+        baseline = tf.stop_gradient(cast_like(baseline, log_probs))
         check_shapes(
             "policy_gradient_loss",
             returns=(returns, "..."),

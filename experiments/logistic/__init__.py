@@ -1,0 +1,1 @@
+"""The study of logistic regression with induced model matching."""
