@@ -6,6 +6,8 @@ import math
 
 import tensorflow as tf
 
+from rlm_tf.typing import TensorLike
+
 
 def log_mean_exp(
     values: tf.Tensor, axis: int = 0, log_weights: tf.Tensor | None = None
@@ -56,6 +58,14 @@ def multiply_no_nan_log(probs: tf.Tensor, log_values: tf.Tensor) -> tf.Tensor:
     """Returns `probs * log_values` with `0 * -inf = 0`, in value and in gradient."""
     safe = tf.where(probs > 0, log_values, tf.zeros_like(log_values))
     return probs * safe
+
+
+def cast_like(value: TensorLike | float, tensor: tf.Tensor) -> tf.Tensor:
+    """Returns `value` in the dtype of `tensor`, and no less exact than that.
+
+    `tf.cast` takes numbers and lists through single precision.
+    """
+    return tf.cast(tf.convert_to_tensor(value, dtype_hint=tensor.dtype), tensor.dtype)
 
 
 def at_least_single(tensor: tf.Tensor) -> tf.Tensor:

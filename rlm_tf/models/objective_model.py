@@ -108,6 +108,12 @@ class ObjectiveModel(keras.Model):
     # === Steps ===
 
     def train_step(self, data: Any) -> dict[str, Any]:
+        # Where data run out, nothing may change: without this, what needs no data (the
+        # count of steps, sums of constant weights) goes on before the step fails.
+        with tf.control_dependencies(_tensors(data)):
+            return self._train_step(data)
+
+    def _train_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         unit = self.optimizer.scale_loss(tf.constant(1.0))
         scale = unit * self.loss_scale
@@ -173,9 +179,10 @@ class ObjectiveModel(keras.Model):
 
     def test_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-        terms = self.objective_terms(x, y, sample_weight, training=False)
-        extra = self._extra_losses()
-        return self._update_metrics([_Reduction(term) for term in terms], extra)
+        with tf.control_dependencies(_tensors(data)):
+            terms = self.objective_terms(x, y, sample_weight, training=False)
+            extra = self._extra_losses()
+            return self._update_metrics([_Reduction(term) for term in terms], extra)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -253,6 +260,10 @@ class _Reduction:
     def scale(self) -> tf.Tensor:
         """What each entry of the loss is multiplied by in the weighted mean."""
         return tf.math.divide_no_nan(self.weights, self.total)
+
+
+def _tensors(data: Any) -> list[tf.Tensor]:
+    return [value for value in tf.nest.flatten(data) if tf.is_tensor(value)]
 
 
 def _deduplicated(gradients: list[Gradient]) -> list[Gradient]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_shapes
-from rlm_tf.numerics import log_mean_exp, multiply_no_nan_log
+from rlm_tf.numerics import cast_like, log_mean_exp, multiply_no_nan_log
 from rlm_tf.typing import LossOutput, TensorLike
 
 
@@ -52,7 +52,7 @@ def induced_log_probs(
     samples = _stack_of_samples("induced_log_probs", sample_log_probs)
     if log_weights is None:
         return log_mean_exp(samples, axis=0)
-    weights = tf.cast(log_weights, samples.dtype)
+    weights = cast_like(log_weights, samples)
     first = samples[..., 0]
     if weights.shape.rank == 1:
         # An element of each sample would do, but a batch may be empty.
@@ -98,7 +98,7 @@ def induced_cross_entropy(
         ValueError: If shapes do not fit.
     """
     sample_log_probs = tf.convert_to_tensor(sample_log_probs)
-    target_probs = tf.cast(target_probs, sample_log_probs.dtype)
+    target_probs = cast_like(target_probs, sample_log_probs)
     _check_samples("induced_cross_entropy", target_probs, sample_log_probs)
     target_probs = tf.stop_gradient(target_probs)
     induced = induced_log_probs(sample_log_probs, log_weights)
@@ -119,7 +119,7 @@ def induced_kl_divergence(
     cross_entropy, extra = induced_cross_entropy(
         target_probs, sample_log_probs, log_weights
     )
-    target_probs = tf.stop_gradient(tf.cast(target_probs, cross_entropy.dtype))
+    target_probs = tf.stop_gradient(cast_like(target_probs, cross_entropy))
     log_target = tf.math.log(tf.where(target_probs > 0, target_probs, 1))
     entropy = -tf.reduce_sum(target_probs * log_target, axis=-1)
     return LossOutput(cross_entropy - entropy, extra)
@@ -166,8 +166,8 @@ def crosstalk_surrogate(
         ValueError: If shapes do not fit.
     """
     log_probs = tf.convert_to_tensor(log_probs)
-    target_probs = tf.stop_gradient(tf.cast(target_probs, log_probs.dtype))
-    weights = tf.stop_gradient(tf.cast(weights, log_probs.dtype))
+    target_probs = tf.stop_gradient(cast_like(target_probs, log_probs))
+    weights = tf.stop_gradient(cast_like(weights, log_probs))
     function, one_sample = "crosstalk_surrogate", log_probs
     check_shapes(function, log_probs=(log_probs, "... V"), weights=(weights, "... V"))
     if log_probs.shape.rank != target_probs.shape.rank:
