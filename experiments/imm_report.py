@@ -35,12 +35,12 @@ def main(arguments: list[str]) -> None:
             continue
         corpus = members[0]["corpus"]
         print(f"## {name}\n\n{report.perplexity_table(members)}\n")
-        print(f"{report.provenance(members)}\n")
+        print(f"{report.provenance(members)}\n\n{report.rates_line(members)}\n")
         if name in ("main", "full", "sampler"):
             print(f"{report.induced_table(members)}\n")
             title = f"{corpus['name']}, {corpus['train_tokens']:,} training tokens"
             report.learning_curves(members, figures / f"imm_lm_{name}.png", title)
-        if name in ("tuning", "ablation"):
+        if name in ("tuning", "ablation", "ablation_all"):
             print(f"{report.settings_table(members)}\n")
         if name == "ablation":
             print(f"{report.counts_table(members)}\n")

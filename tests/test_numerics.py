@@ -54,6 +54,14 @@ def test_zero_probability_times_minus_infinity_is_zero():
     np.testing.assert_allclose(tape.gradient(product, log_values), [0.0, 0.5])
 
 
+def test_casting_keeps_digits():
+    double = tf.constant(0.0, tf.float64)
+    assert float(numerics.cast_like(0.9, double)) == 0.9
+    assert numerics.cast_like([0.1, 0.2], double)[1] == 0.2
+    assert numerics.cast_like(np.float64(0.1), tf.constant(0.0)).dtype == tf.float32
+    assert float(numerics.cast_like(np.int64(3), double)) == 3.0
+
+
 def test_perplexity_of_a_huge_loss_is_infinite():
     assert numerics.perplexity(math.log(7.0)) == pytest.approx(7.0)
     assert numerics.perplexity(1e4) == math.inf

@@ -1,9 +1,11 @@
-"""The README's Python example, run as it stands but for its size."""
+"""The README's Python examples, run as they stand but for their size."""
 
 from __future__ import annotations
 
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -11,18 +13,26 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 
 
 @pytest.mark.slow
-def test_the_example_runs(tmp_path):
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
+def test_the_examples_run(tmp_path):
+    examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
+    train, load = examples
+    saved = tmp_path / "mine.keras"
     smaller = {
         "width=200, num_layers=2": "width=4, num_layers=1",
         "epochs=5": "epochs=1, steps_per_epoch=3, validation_steps=2",
         '"saved_models/mine"': repr(str(tmp_path / "mine")),
     }
     for text, replacement in smaller.items():
-        assert text in example
-        example = example.replace(text, replacement)
-    exec(compile(example, str(README), "exec"), {})
+        assert text in train
+        train = train.replace(text, replacement)
+    assert load.count('"mine.keras"') == 2
+    load = load.replace('"mine.keras"', repr(str(saved)))
+    exec(compile(train + load, str(README), "exec"), {})
     assert (tmp_path / "mine" / "saved_model.pb").exists()
+    # Another process knows the classes by the import that the example begins with.
+    first = load.splitlines()[0].split("#")[0].strip()
+    program = f"{first}, keras\nkeras.models.load_model({str(saved)!r})"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_every_file_that_the_pages_name_exists():

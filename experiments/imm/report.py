@@ -29,6 +29,7 @@ _SETTINGS_OF = {
 _COLOURS = {
     "none": "#4c4c4c",
     "noising-bigram-kn": "#e69f00",
+    "noising-bigram-kn-dropout-0.4": "#b8860b",
     "imm-in-batch": "#0072b2",
     "imm-in-batch-count1": "#56b4e9",
     "imm-in-batch-all": "#009e73",
@@ -133,6 +134,19 @@ def _kneser_ney_line(row: Row, source: str) -> str:
     )
     name = f"Kneser-Ney of {'all' if source == 'all' else 'the same'} text"
     return f"| {' | '.join([name, *perplexities, impossible])} |"
+
+
+def rates_line(rows: Sequence[Row]) -> str:
+    """Returns the learning rates with which training ended.
+
+    Where they differ, some runs are further on than others.
+    """
+    texts = []
+    for name, members in grouped(rows).items():
+        rates = [row["curve"][-1]["learning_rate"] for row in members]
+        low, high = f"{min(rates):.2g}", f"{max(rates):.2g}"
+        texts.append(f"{name} {low if low == high else f'{low} to {high}'}")
+    return f"Learning rate of the last epoch: {', '.join(texts)}."
 
 
 def provenance(rows: Sequence[Row]) -> str:

@@ -213,6 +213,38 @@ def test_evaluation_returns_the_weighted_means(rng):
     np.testing.assert_allclose(logs["square"], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+def test_data_of_unknown_length_count_once(rng, replicas, two_replicas):
+    """Where data end is known only when a step finds none; it must leave no trace."""
+    batches = [_batch(rng)[:2] for _ in range(3)]
+    slices = tuple(
+        np.stack(parts) for parts in zip(*[x for x, _ in batches], strict=True)
+    )
+    known = tf.data.Dataset.from_tensor_slices(
+        (slices, np.stack([y for _, y in batches]))
+    )
+    unknown = known.filter(lambda *_: True)
+    assert unknown.cardinality() == tf.data.UNKNOWN_CARDINALITY
+    strategy = two_replicas if replicas == 2 else tf.distribute.get_strategy()
+    results = []
+    for data in (known, unknown):
+        with strategy.scope():
+            model = TwoTerms(clip_norm=1.0)
+            model.compile(keras.optimizers.Adam(0.1))
+        history = model.fit(data, epochs=2, shuffle=False, verbose=0).history
+        evaluated = model.evaluate(data, verbose=0, return_dict=True)
+        weights = [np.array(value) for value in model.get_weights()]
+        assert model.optimizer.iterations.numpy() == 6
+        results.append((history, evaluated, weights))
+    (history, evaluated, weights), (history_2, evaluated_2, weights_2) = results
+    for name in history:
+        np.testing.assert_allclose(history_2[name], history[name], rtol=1e-6)
+        np.testing.assert_allclose(evaluated_2[name], evaluated[name], rtol=1e-6)
+    for value, value_2 in zip(weights, weights_2, strict=True):
+        np.testing.assert_allclose(value_2, value, rtol=1e-6)
+
+
 def test_sparse_gradients_have_the_norm_of_dense_ones():
     slices = tf.IndexedSlices(
         tf.constant([[3.0], [1.0], [-3.0]]), tf.constant([2, 0, 2]), tf.constant([4, 1])
