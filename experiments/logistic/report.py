@@ -43,9 +43,8 @@ def _figure_1(numbers: Numbers, folder: pathlib.Path) -> str:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(5.5, 3.8), layout="constrained")
     _band(axes, RATIOS, [cell["imm_risk"] for cell in cells], _COLOURS["imm"], "Q")
-    axes.axhline(
-        np.mean(numbers["entropy_of_target"]), color="black", ls=":", label="P_hat"
-    )
+    entropy = float(np.mean(numbers["entropy_of_target"]))
+    axes.axhline(entropy, color="black", ls=":", label="P_hat")
     axes.set_xlabel("lambda / (1 + lambda)")
     axes.set_ylabel("IMM(Q) per example, nats")
     axes.legend(fontsize=8)
@@ -61,7 +60,6 @@ def _figure_1(numbers: Numbers, folder: pathlib.Path) -> str:
     ]
     titles = ("ratio", "IMM(Q)", "standard deviation", "test accuracy")
     size, runs = (numbers["config"][key] for key in ("figure1_size", "figure1_runs"))
-    entropy = np.mean(numbers["entropy_of_target"])
     return (
         f"{_table(titles, rows)}\n\nn = {size}, {runs} runs; mean [10th, 90th "
         f"percentile]. IMM(Q) of P_hat itself, its entropy: {entropy:.3f}."
@@ -71,7 +69,9 @@ def _figure_1(numbers: Numbers, folder: pathlib.Path) -> str:
 def figure_2_means(numbers: Numbers) -> dict[str, np.ndarray]:
     """Returns each arm's mean accuracy at every size; noising at its best ratio."""
     cells = numbers["cells"]
-    arms = {name: [] for name in ("none", "imm", "interpolation", "noising")}
+    arms: dict[str, list[float]] = {
+        name: [] for name in ("none", "imm", "interpolation", "noising")
+    }
     for cell in cells:
         means = {name: np.mean(values) for name, values in cell["accuracies"].items()}
         for name in ("none", "imm", "interpolation"):
@@ -202,7 +202,7 @@ def _rule(numbers: Numbers, folder: pathlib.Path) -> str:
     sizes = sorted({cell["size"] for cell in cells})
     best = []
     for size in sizes:
-        means = [np.mean(values) for values in _by_ratio(cells, rate, size)]
+        means = [float(np.mean(each)) for each in _by_ratio(cells, rate, size)]
         best.append(best_ratio(RATIOS, means))
     text = ", ".join(f"{r:.2f} at {n}" for r, n in zip(best, sizes, strict=True))
     line = ""

@@ -77,6 +77,11 @@ class LogisticIMM(NeighborMatching):
         self.bias = self.add_weight(shape=(), initializer="zeros", name="bias")
         self.built = True
 
+    @property
+    def example_shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
+        return (self.num_features,)
+
     def call(self, x: TensorLike) -> tf.Tensor:
         """Returns `P(y = 1 | x)`, `[B]`, for features `[B, D]`."""
         return tf.sigmoid(self.logits(x))

@@ -107,6 +107,11 @@ class NeighborMatching(ObjectiveModel):
 
     # === Model ===
 
+    @property
+    def example_shape(self) -> tuple[int, ...]:
+        """The shape of one example; subclasses implement it."""
+        raise NotImplementedError(f"{type(self).__name__} has no `example_shape`.")
+
     def class_log_probs(self, x: tf.Tensor, training: bool) -> tf.Tensor:
         """Returns log-probabilities of classes `[B, V]`; subclasses implement it."""
         raise NotImplementedError(
@@ -236,6 +241,11 @@ class NeighborModelMatching(NeighborMatching):
         super().__init__(restricted_model, short_features, **kwargs)
         self.model = model
         self.built = True
+
+    @property
+    def example_shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
+        return tuple(self.model.input_shape[1:])
 
     def call(self, x: TensorLike, training: bool = False) -> tf.Tensor:
         """Returns logits `[B, V]`."""

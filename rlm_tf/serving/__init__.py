@@ -1,11 +1,15 @@
-"""Language models as SavedModels that answer strings."""
+"""SavedModels: language models that answer strings, classifiers, policies."""
 
-from rlm_tf.serving.export import check_export_path, export_language_model
+from rlm_tf.serving.export import export_language_model
+from rlm_tf.serving.export_functions import export_classifier, export_policy
 from rlm_tf.serving.language_model_service import MAX_TOKENS, LanguageModelService
+from rlm_tf.serving.saved_model import check_export_path
 
 __all__ = [
     "MAX_TOKENS",
     "LanguageModelService",
     "check_export_path",
+    "export_classifier",
     "export_language_model",
+    "export_policy",
 ]

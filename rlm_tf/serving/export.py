@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import pathlib
-import shutil
-import tempfile
 
 import keras
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.evaluation.log_probs import log_softmax_at
 from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.serving.language_model_service import LanguageModelService
+from rlm_tf.serving.saved_model import check_export_path, write_saved_model
 
 _CHECKED_TOKENS = 300  # longer than a window of the scoring loop
-_FILE = "saved_model.pb"
 
 
 def export_language_model(
@@ -37,9 +34,7 @@ def export_language_model(
     of plain TensorFlow, so `import tensorflow` and an unmodified TensorFlow Serving
     load it, on any device.
 
-    It is written beside `path`, loaded again, compared with `model` and only then
-    renamed to `path`. A kill leaves at most a hidden folder `.NAME.*` there; one
-    between the two renames of an overwrite leaves the former SavedModel in its `old`.
+    It is compared with `model` before it takes its place: see `write_saved_model`.
 
     Args:
         model: A recurrent language model, a wrapper around one, or any Keras
@@ -72,57 +67,11 @@ def export_language_model(
     check_export_path(path, overwrite)
     model = _portable_model(language_model_of(model))
     service = LanguageModelService(model, vocabulary, context_length=context_length)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = pathlib.Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    try:
-        written = beside / "new"
-        tf.saved_model.save(
-            service,
-            str(written),
-            signatures=service.signatures(),
-            options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
-        )
-        _make_portable(written)
+
+    def check(written: pathlib.Path) -> None:
         _check_numbers(written, model, vocabulary, context_length)
-        _move(written, path, beside / "old")
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return path
 
-
-# === Place ===
-
-
-def check_export_path(path: str | os.PathLike[str], overwrite: bool = False) -> None:
-    """Checks that a SavedModel may be written; ask before a long training.
-
-    Raises:
-        FileExistsError: If something else is there, or a SavedModel that must stay.
-    """
-    path = pathlib.Path(path)
-    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
-        return
-    if not (path / _FILE).is_file():
-        raise FileExistsError(
-            f"{path} exists and is not a SavedModel; choose another path."
-        )
-    if not overwrite:
-        raise FileExistsError(
-            f"{path} already holds a SavedModel; choose another path or say overwrite."
-        )
-
-
-def _move(written: pathlib.Path, path: pathlib.Path, old: pathlib.Path) -> None:
-    """Renames `written` to `path`; what was there goes to `old`."""
-    if not path.exists():
-        os.rename(written, path)
-        return
-    os.rename(path, old)
-    try:
-        os.rename(written, path)
-    except BaseException:
-        os.rename(old, path)
-        raise
+    return write_saved_model(service, service.signatures(), path, check, overwrite)
 
 
 # === Checks ===
@@ -139,38 +88,6 @@ def _portable_model(model: keras.Model) -> keras.Model:
         layer.use_own_loop()
     copy.set_weights(model.get_weights())
     return copy
-
-
-def _make_portable(directory: pathlib.Path) -> None:
-    """Checks the operations of a SavedModel and removes what refers to gradients.
-
-    Operations with a custom gradient name it, and a loader that does not find it prints
-    dozens of warnings; nobody differentiates a served model.
-
-    Raises:
-        ValueError: If there are operations that run on few machines.
-    """
-    saved_model = saved_model_pb2.SavedModel()
-    saved_model.ParseFromString((directory / _FILE).read_bytes())
-    functions = saved_model.meta_graphs[0].graph_def.library.function
-    special = set()
-    for function in functions:
-        # Reading an absent attribute of a protocol buffer would create it.
-        if "_XlaMustCompile" in function.attr and function.attr["_XlaMustCompile"].b:
-            special.add("XLA")
-        for node in function.node_def:
-            node.attr.pop("_gradient_op_type", None)
-            if node.op.startswith(("Cudnn", "Xla")):
-                special.add(node.op)
-    if special:
-        raise ValueError(
-            f"export_language_model: the model computes with {', '.join(special)}, "
-            "which a server may not have. Export in a process that sees no GPU "
-            "(CUDA_VISIBLE_DEVICES=-1), and build layers without jit_compile."
-        )
-    (directory / _FILE).write_bytes(saved_model.SerializeToString())
-    # An optional file with a checksum of what has just changed.
-    (directory / "fingerprint.pb").unlink(missing_ok=True)
 
 
 def _check_numbers(

@@ -1,0 +1,157 @@
+"""Writes classifiers and policies as SavedModels."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.models import ReinforceIMM
+from rlm_tf.models.neighbor_matching import NeighborMatching
+from rlm_tf.serving.saved_model import write_saved_model
+
+_TOLERANCE = 1e-5
+_CHECKED = 7
+
+
+def export_classifier(
+    model: NeighborMatching,
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> pathlib.Path:
+    """Writes a classifier with the signature `classify`.
+
+    It takes `examples`, float32 `[N, ...]`, and returns `probabilities` `[N, V]` and
+    `labels` int32 `[N]`, the most probable ones; N may be zero. Restricted models and
+    training data stay behind.
+
+    Args:
+        model: A `LogisticIMM` or `NeighborModelMatching`.
+        path: Directory to be made.
+        overwrite: Whether a SavedModel at `path` is replaced.
+
+    Returns:
+        `path`.
+
+    Raises:
+        FileExistsError: See `write_saved_model`.
+        ValueError: If `model` is no such model, or the SavedModel's numbers are not
+            the model's.
+    """
+    _check_kind("export_classifier", model, NeighborMatching)
+    shape = model.example_shape
+
+    @tf.function(input_signature=[tf.TensorSpec((None, *shape), name="examples")])
+    def classify(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        probs = tf.exp(model.class_log_probs(examples, training=False))
+        return {
+            "probabilities": probs,
+            "labels": tf.argmax(probs, axis=-1, output_type=tf.int32),
+        }
+
+    examples = np.random.default_rng(0).normal(size=(_CHECKED, *shape))
+    batch = tf.constant(examples, tf.float32)
+    return _export(model, {"classify": classify}, {"examples": batch}, path, overwrite)
+
+
+def export_policy(
+    model: ReinforceIMM,
+    path: str | os.PathLike[str],
+    *,
+    num_states: int,
+    overwrite: bool = False,
+) -> pathlib.Path:
+    """Writes a policy with the signature `act`.
+
+    It takes `states`, int32 `[N]`, and `seed`, int32, and returns `probabilities`
+    `[N, A]`, `actions` int32 `[N]` drawn from them, and `best_actions`, the most
+    probable ones. One seed gives one draw; a state that is none gets probabilities nan
+    and action -1.
+
+    Args:
+        model: A policy over numbered states.
+        path: Directory to be made.
+        num_states: States are in `[0, num_states)`.
+        overwrite: Whether a SavedModel at `path` is replaced.
+
+    Returns:
+        `path`.
+
+    Raises:
+        FileExistsError: See `write_saved_model`.
+        ValueError: If `model` is no such model, or the SavedModel's numbers are not
+            the model's.
+    """
+    _check_kind("export_policy", model, ReinforceIMM)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.int32, name="states"),
+            tf.TensorSpec([], tf.int32, name="seed"),
+        ]
+    )
+    def act(states: tf.Tensor, seed: tf.Tensor) -> dict[str, tf.Tensor]:
+        known = (states >= 0) & (states < num_states)
+        logits = tf.cast(model(tf.where(known, states, 0)), tf.float32)
+        probs = tf.nn.softmax(logits)
+        uniforms = tf.random.stateless_uniform(
+            [tf.shape(states)[0], 1], tf.stack([seed, 0]), alg="philox"
+        )
+        passed = uniforms >= tf.cumsum(probs, axis=-1)[:, :-1]
+        actions = tf.reduce_sum(tf.cast(passed, tf.int32), axis=-1)
+        best = tf.argmax(probs, axis=-1, output_type=tf.int32)
+        return {
+            "probabilities": tf.where(known[:, tf.newaxis], probs, np.nan),
+            "actions": tf.where(known, actions, -1),
+            "best_actions": tf.where(known, best, -1),
+        }
+
+    rng = np.random.default_rng(0)
+    inputs = {
+        "states": tf.constant(rng.integers(num_states, size=_CHECKED), tf.int32),
+        "seed": tf.constant(1),
+    }
+    return _export(model, {"act": act}, inputs, path, overwrite)
+
+
+def _check_kind(function: str, model: Any, kind: type) -> None:
+    if not isinstance(model, kind):
+        raise ValueError(
+            f"{function}: `model` must be a {kind.__name__}, found "
+            f"{type(model).__name__}."
+        )
+
+
+def _export(
+    model: keras.Model,
+    functions: dict[str, Any],
+    inputs: dict[str, tf.Tensor],
+    path: str | os.PathLike[str],
+    overwrite: bool,
+) -> pathlib.Path:
+    """Writes functions of a model; their outputs for `inputs` must survive."""
+    module = tf.Module()
+    # The weights that the functions read, and nothing else of the model.
+    module.variables_read = [variable.value for variable in model.trainable_variables]
+
+    def check(written: pathlib.Path) -> None:
+        loaded = tf.saved_model.load(str(written)).signatures
+        for name, function in functions.items():
+            expected, found = function(**inputs), loaded[name](**inputs)
+            for key, value in expected.items():
+                error = np.max(np.abs(found[key].numpy() - value.numpy()), initial=0)
+                if not error <= _TOLERANCE:
+                    raise ValueError(
+                        f"The SavedModel's `{key}` of `{name}` differ from the model's "
+                        f"by up to {error:.3g}; nothing was written."
+                    )
+
+    signatures = {
+        name: function.get_concrete_function() for name, function in functions.items()
+    }
+    return write_saved_model(module, signatures, path, check, overwrite)

@@ -1,0 +1,115 @@
+"""The binaries that are made of parts: reinforce, logistic, consistency."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from experiments.logistic import gains
+from experiments.reinforce import report as reinforce_report
+from experiments.reinforce.config import ratio_for
+
+ROOT = pathlib.Path(__file__).parents[2]
+_FILES = {
+    "imm_reinforce": ("figure3", "search", "figure5"),
+    "imm_logistic": ("figure1", "figure2", "figure4", "rule", "tuning", "choices"),
+    "imm_consistency": ("proposition", "curve", "bias"),
+}
+_FIGURES = {
+    "imm_reinforce": ("figure3", "search", "figure5"),
+    "imm_logistic": ("figure1", "figure2", "figure4"),
+    "imm_consistency": ("curve", "bias"),
+}
+
+
+def _run(name: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"experiments.{name}", *flags]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _FILES)
+def test_smoke_preset(name, tmp_path):
+    flags = ["--preset=smoke", f"--output_dir={tmp_path}"]
+    done = _run(name, *flags)
+    assert done.returncode == 0, done.stderr
+    assert "InitializeLog" not in done.stderr
+    for part in _FILES[name]:
+        numbers = json.loads((tmp_path / "results" / f"{part}.json").read_text())
+        assert f"--parts={part}" in numbers["command"]
+        assert "nan" not in json.dumps(numbers).lower()
+    for figure in _FIGURES[name]:
+        path = tmp_path / f"{name}_{figure}.png"
+        assert path.stat().st_size > 5_000
+    text = (tmp_path / f"{name}.md").read_text()
+    assert text in done.stdout and text.count("|") > 30
+    # All is done: again it only reports; other settings are refused.
+    again = _run(name, *flags)
+    assert again.stdout.count("done before") == len(_FILES[name])
+    field = {
+        "imm_consistency": "steps",
+        "imm_logistic": "seed",
+        "imm_reinforce": "runs",
+    }
+    other = _run(name, *flags, f"--{field[name]}=7")
+    assert other.returncode == 1
+    assert f"{field[name]} was" in other.stderr and "error: " in other.stderr
+
+
+def test_mistakes(tmp_path):
+    done = _run("imm_consistency", f"--output_dir={tmp_path}", "--parts=all")
+    assert "error: --parts must be some of proposition, curve, bias" in done.stderr
+
+
+# === REINFORCE ===
+
+
+def test_the_published_ratio_has_two_steps():
+    assert [ratio_for(n) for n in (10, 175, 200, 400, 450, 500)] == [
+        0.2,
+        0.2,
+        0.1,
+        0.1,
+        0.1,
+        0.1,
+    ]
+
+
+def test_differences_are_in_standard_errors():
+    """Published: 2.4844 +/- 1.3 at 50 epochs without IMM, say; ours far above."""
+    mean, _, _, deviation = reinforce_report.reference.FIGURE_3["none"][50]
+    returns = [mean + 1.0, mean + 3.0]
+    numbers = {"cells": [{"arm": "none", "epochs": 50, "returns": returns}]}
+    found = reinforce_report.differences(numbers)["none", 50]
+    # The sample variance of the two is 2, of their mean 1.
+    assert found == pytest.approx(2.0 / np.sqrt(1.0 + deviation**2 / 30))
+    assert "1 by more than three" not in reinforce_report.agreement(numbers)
+
+
+# === Logistic regression ===
+
+
+def test_equivalent_sizes_by_hand():
+    sizes, baseline = [2, 4, 8], [0.5, 0.7, 0.8]
+    found = gains.equivalent_sizes(sizes, baseline, [0.6, 0.75, 0.9])
+    np.testing.assert_allclose(found[:2], [3.0, 6.0])
+    assert np.isnan(found[2])
+    # A curve that dips is made monotone; below its start is its start.
+    found = gains.equivalent_sizes([1, 2, 3], [0.6, 0.5, 0.8], [0.55, 0.7, 0.8])
+    np.testing.assert_allclose(found, [1.0, 2.5, 3.0])
+
+
+def test_best_ratio_uses_the_neighbours():
+    ratios = [0.0, 0.1, 0.2, 0.3]
+    assert gains.best_ratio(ratios, [0.1, 0.3, 0.2, 0.0]) == pytest.approx(
+        0.1 + 0.1 / 6
+    )
+    assert gains.best_ratio(ratios, [0.4, 0.3, 0.2, 0.0]) == 0.0
+    assert gains.fit_line([2, 10, 20], [0.8, 0.7, 0.6])[1] == pytest.approx(
+        0.818, abs=1e-3
+    )

@@ -1,0 +1,123 @@
+"""Exported classifiers and policies, answering in a process without this library."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.data import LinearDiscriminant
+from rlm_tf.layers import DiscretePolicy
+from rlm_tf.models import LogisticIMM, NeighborModelMatching, ReinforceIMM
+from rlm_tf.serving import export_classifier, export_policy
+
+_PROGRAM = """
+import json, sys
+import numpy as np, tensorflow as tf
+assert "rlm_tf" not in sys.modules
+signature = tf.saved_model.load(sys.argv[1]).signatures[sys.argv[2]]
+inputs = {k: tf.constant(v, d) for k, (v, d) in json.loads(sys.argv[3]).items()}
+print(json.dumps({k: v.numpy().tolist() for k, v in signature(**inputs).items()}))
+"""
+
+
+def _answer(path, name, **inputs):
+    """What a bare process gets; inputs are pairs of a list and a dtype."""
+    arguments = [str(path), name, json.dumps(inputs)]
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _classifier(rng) -> LogisticIMM:
+    task = LinearDiscriminant()
+    x, y = task.sample(20, rng)
+    model = LogisticIMM(task.restricted())
+    model.compile(keras.optimizers.SGD(1.0))
+    model.fit(x, y, epochs=20, batch_size=20, verbose=0)
+    return model
+
+
+@pytest.mark.slow
+def test_a_classifier_answers_in_a_bare_process(rng, tmp_path):
+    model = _classifier(rng)
+    path = export_classifier(model, tmp_path / "deep" / "classifier")
+    x = rng.uniform(-1, 1, (5, 3)).astype(np.float32)
+    answer = _answer(path, "classify", examples=(x.tolist(), "float32"))
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(np.array(answer["probabilities"])[:, 1], expected, 1e-5)
+    np.testing.assert_array_equal(answer["labels"], expected > 0.5)
+
+
+def test_a_batch_of_zero_and_any_network(rng, tmp_path):
+    network = keras.Sequential(
+        [keras.Input((2, 2, 1)), keras.layers.Flatten(), keras.layers.Dense(3)]
+    )
+    model = NeighborModelMatching(network)
+    path = export_classifier(model, tmp_path / "classifier")
+    classify = tf.saved_model.load(str(path)).signatures["classify"]
+    nothing = classify(examples=tf.zeros([0, 2, 2, 1]))
+    assert nothing["probabilities"].shape == (0, 3) and nothing["labels"].shape == (0,)
+    x = tf.constant(rng.normal(size=(4, 2, 2, 1)), tf.float32)
+    found = classify(examples=x)["probabilities"]
+    np.testing.assert_allclose(found, tf.nn.softmax(network(x)), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_policy_answers_in_a_bare_process(tmp_path):
+    policy = DiscretePolicy(9, 4, 5, seed=2)
+    path = export_policy(ReinforceIMM(policy), tmp_path / "policy", num_states=9)
+    states = [0, 3, 3, 8, 9, -1]
+    inputs = {"states": (states, "int32"), "seed": (7, "int32")}
+    answer = _answer(path, "act", **inputs)
+    probs = tf.nn.softmax(policy(np.array(states[:4]))).numpy()
+    np.testing.assert_allclose(np.array(answer["probabilities"])[:4], probs, atol=1e-6)
+    np.testing.assert_array_equal(answer["best_actions"][:4], probs.argmax(axis=1))
+    assert np.all(np.isnan(np.array(answer["probabilities"])[4:]))
+    assert answer["actions"][4:] == answer["best_actions"][4:] == [-1, -1]
+    act = tf.saved_model.load(str(path)).signatures["act"]
+    again = act(states=tf.constant(states), seed=tf.constant(7))
+    assert again["actions"].numpy().tolist() == answer["actions"]
+
+
+def test_actions_are_drawn_from_their_probabilities(tmp_path):
+    policy = DiscretePolicy(3, 4, 5, seed=2)
+    path = export_policy(ReinforceIMM(policy), tmp_path / "policy", num_states=3)
+    act = tf.saved_model.load(str(path)).signatures["act"]
+    count = 20_000
+    answer = act(states=tf.ones(count, tf.int32), seed=tf.constant(3))
+    found = np.bincount(answer["actions"].numpy(), minlength=4) / count
+    expected = tf.nn.softmax(policy(np.array([1]))).numpy()[0]
+    np.testing.assert_allclose(found, expected, atol=5 * 0.5 / np.sqrt(count))
+
+
+def test_files_hold_no_restricted_model(rng, tmp_path):
+    path = export_classifier(_classifier(rng), tmp_path / "classifier")
+    names = [
+        name for name, _ in tf.train.list_variables(str(path / "variables/variables"))
+    ]
+    # The kernel, the bias and the bookkeeping of the file.
+    values = [name for name in names if name.endswith("VARIABLE_VALUE")]
+    assert len(values) == 2
+
+
+def test_mistakes(rng, tmp_path):
+    model = _classifier(rng)
+    with pytest.raises(ValueError, match="must be a ReinforceIMM, found LogisticIMM"):
+        export_policy(model, tmp_path / "policy", num_states=3)
+    with pytest.raises(ValueError, match="must be a NeighborMatching, found"):
+        export_classifier(keras.Sequential(), tmp_path / "classifier")
+    export_classifier(model, tmp_path / "classifier")
+    with pytest.raises(FileExistsError, match="already holds a SavedModel"):
+        export_classifier(model, tmp_path / "classifier")
+    export_classifier(model, tmp_path / "classifier", overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["classifier"]
