@@ -170,11 +170,9 @@ def check_config(config: RunConfig) -> None:
     """Raises ValueError for settings that no run can have."""
     if not 0 < config.fraction <= 1:
         raise ValueError(f"--fraction must lie in (0, 1], found {config.fraction}.")
-    lowest = 2 if config.uses_imm else 1
-    if not lowest <= config.restricted_order <= 5:
+    if not 1 <= config.restricted_order <= 5:
         raise ValueError(
-            f"--restricted_order must lie in {lowest}..5 for --arm={config.arm}, found "
-            f"{config.restricted_order}."
+            f"--restricted_order must lie in 1..5, found {config.restricted_order}."
         )
     for field, choices in _CHOICES.items():
         if getattr(config, field) not in choices:

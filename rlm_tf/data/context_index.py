@@ -17,13 +17,14 @@ class ContextIndex:
 
     Args:
         tokens: int `[T]`, the training stream.
-        context_length: Words of a short context, at least 1.
+        context_length: Words of a short context; of none, 0, every position is an
+            occurrence.
         vocabulary_size: V; ids must be below it.
         min_position: First position that counts.
 
     Raises:
         ValueError: If `tokens` is not a vector of ids in [0, V), if `context_length` is
-            not positive, or if no position is left.
+            negative, or if no position is left.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class ContextIndex:
         vocabulary_size: int,
         min_position: int = 0,
     ):
-        check_integer("ContextIndex", "context_length", context_length, 1)
+        check_integer("ContextIndex", "context_length", context_length, 0)
         tokens = checked_tokens("ContextIndex", tokens, vocabulary_size, dtype=np.int32)
         first = max(min_position, context_length - 1)
         if len(tokens) <= first:
@@ -45,7 +46,7 @@ class ContextIndex:
         self.vocabulary_size = vocabulary_size
         # Numbers of ever longer contexts: keys stay below T * V, whatever V and length.
         numbers = np.zeros(len(tokens) - first, np.int64)
-        keys = []
+        keys: list[np.ndarray] = []
         for lag in range(context_length - 1, -1, -1):
             word = tokens[first - lag : len(tokens) - lag].astype(np.int64)
             level_keys, numbers = np.unique(
@@ -53,7 +54,7 @@ class ContextIndex:
             )
             keys.append(level_keys)
         self.positions = (np.argsort(numbers, kind="stable") + first).astype(np.int32)
-        counts = np.bincount(numbers, minlength=len(keys[-1]))
+        counts = np.bincount(numbers)
         self.row_splits = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         self._keys = [tf.constant(level) for level in keys]
         self._positions = tf.constant(self.positions)
@@ -70,7 +71,7 @@ class ContextIndex:
             `positions[offset : offset + count]`; count 0 if there are none.
         """
         contexts = tf.cast(contexts, tf.int64)
-        numbers = tf.zeros_like(contexts[:, 0])
+        numbers = tf.zeros(tf.shape(contexts)[:1], tf.int64)
         known = tf.ones_like(numbers, tf.bool)
         for level, keys in enumerate(self._keys):
             wanted = numbers * self.vocabulary_size + contexts[:, level]

@@ -30,12 +30,7 @@ def check_pairs(pairs: list[Any]) -> None:
                 "InducedModelMatching: `restricted_model` must be a RestrictedModel or "
                 f"a list of pairs (RestrictedModel, coefficient), found {pair!r}."
             )
-        restricted, coefficient = pair
-        if getattr(restricted, "context_length", 1) < 1:
-            raise ValueError(
-                "InducedModelMatching: a restricted model needs a short context of at "
-                f"least one word; {type(restricted).__name__} has none (order 1)."
-            )
+        coefficient = pair[1]
         if isinstance(coefficient, numbers.Real):
             if not 0 <= float(coefficient) < math.inf:
                 raise ValueError(

@@ -181,7 +181,8 @@ class InBatchContexts(tf.Module):
     ) -> tuple[BatchGroups, Groups, _Keys]:
         length = restricted.context_length
         contexts = short_contexts(tokens, length)
-        keys = context_keys(contexts, restricted.vocabulary_size)
+        seen = restricted.coarse(contexts)
+        keys = context_keys(seen, restricted.vocabulary_size)
         flat_keys = tf.reshape(keys, [-1])
         rows, group_of, unique_keys = group_by_context(flat_keys, weights > 0)
         num_groups = tf.size(unique_keys)
@@ -196,7 +197,7 @@ class InBatchContexts(tf.Module):
         owner.record_counts(counts=tf.gather(counts, group_of), least=self.min_count)
         # Without groups, IMM costs next to nothing until a start rule lets it begin.
         keep = tf.logical_and(counts >= self.min_count, owner.is_active())
-        flat_contexts = tf.reshape(contexts, [-1, length])
+        flat_contexts = tf.reshape(contexts, [tf.size(keys), length])
         batch = keep_groups(rows, group_of, flat_contexts, keep)
         wanted = batch.contexts[:, 0] if length == 1 else batch.contexts
         groups = Groups(batch.rows, batch.groups, restricted.probs(wanted))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.models.logistic_imm import binary_log_probs
+from rlm_tf.numerics import cast_like
 from rlm_tf.objectives.binary import induced_binary_cross_entropy
 from rlm_tf.objectives.imm import noising_cross_entropy
 from rlm_tf.objectives.neighbors import neighbor_log_weights
@@ -25,6 +27,25 @@ class LogisticWeights(NamedTuple):
     biases: tf.Tensor
 
 
+class Restriction(NamedTuple):
+    """What one restricted model asks of R logistic regressions.
+
+    Attributes:
+        target_probs: `[R, n]`, its P(y = 1) at every example.
+        ratios: `[R]`, its share of the objective.
+        kernel: `[K, R, n]`, K = n: the weight of each neighbour's prediction in the
+            induced model of an example; sums to 1 over K.
+        substituted: `[D]`, 1 for features that the example itself gives, 0 for those
+            that its neighbours give. All 0 where the short context is no subset of
+            features: then neighbours stand for the example as they are.
+    """
+
+    target_probs: tf.Tensor
+    ratios: tf.Tensor
+    kernel: tf.Tensor
+    substituted: tf.Tensor
+
+
 def fit_logistic_runs(
     x: TensorLike,
     y: TensorLike,
@@ -35,10 +56,12 @@ def fit_logistic_runs(
     inverse_bandwidths: TensorLike = 1.0,
     weights: TensorLike | None = None,
     objective: str = "imm",
+    weight_decays: TensorLike = 0.0,
+    initial: LogisticWeights | None = None,
     learning_rate: float = 1.0,
     steps: int = 5000,
 ) -> LogisticWeights:
-    """Fits R data sets by full-batch gradient descent from zero.
+    """Fits R data sets by full-batch gradient descent.
 
     Each run minimises `(1 - r) CE + r IMM`, means over its examples, as `LogisticIMM`
     does under `fit()`; `objective="noising"` puts the noising loss of Eq. (16) in the
@@ -53,6 +76,9 @@ def fit_logistic_runs(
         inverse_bandwidths: alpha of the kernel, `[R]` or a number.
         weights: `[R, n]`, 0 leaves an example out, as in cross-validation; None: ones.
         objective: `"imm"` or `"noising"`.
+        weight_decays: `[R]` or a number: half of it times the squared norm of the
+            kernel is added to the objective.
+        initial: Weights to start from; None: zeros.
         learning_rate: Of gradient descent.
         steps: Of gradient descent.
 
@@ -68,41 +94,134 @@ def fit_logistic_runs(
             f"{function}: `objective` must be one of {', '.join(OBJECTIVES)}; found "
             f"{objective!r}."
         )
-    check_integer(function, "steps", steps, 0)
     x = tf.convert_to_tensor(x)
-    runs, dtype = x.shape[0], x.dtype
-    y, target_probs = tf.cast(y, dtype), tf.cast(target_probs, dtype)
-    weights = tf.ones_like(y) if weights is None else tf.cast(weights, dtype)
-    ratios = tf.broadcast_to(tf.cast(ratios, dtype), [runs])
-    alphas = tf.broadcast_to(tf.cast(inverse_bandwidths, dtype), [runs])
+    runs = x.shape[:1]
+    targets = cast_like(target_probs, x)
+    ratios = tf.broadcast_to(cast_like(ratios, x), runs)
+    alphas = tf.broadcast_to(cast_like(inverse_bandwidths, x), runs)
     check_shapes(
         function,
         x=(x, "R n D"),
         y=(y, "R n"),
-        target_probs=(target_probs, "R n"),
+        target_probs=(targets, "R n"),
         ratios=(ratios, "R"),
         inverse_bandwidths=(alphas, "R"),
-        weights=(weights, "R n"),
     )
-    short = np.isin(np.arange(x.shape[2]), list(short_features)).astype(dtype.name)
-    matching = objective if bool(tf.reduce_any(ratios > 0)) else "none"
+    fit = functools.partial(
+        fit_restricted_runs,
+        x,
+        y,
+        weights=weights,
+        weight_decays=weight_decays,
+        initial=initial,
+        learning_rate=learning_rate,
+        steps=steps,
+    )
+    if not bool(tf.reduce_any(ratios > 0)):
+        return fit([])
+    if objective == "noising":
+        # Every example is its own and only neighbour.
+        kernel = tf.tile(tf.eye(x.shape[1], dtype=x.dtype)[:, None], [1, *runs, 1])
+        own = tf.zeros(x.shape[2:], x.dtype)
+        return fit([Restriction(targets, ratios, kernel, own)], noising=True)
+    short = np.isin(np.arange(x.shape[2]), list(short_features)).astype(x.dtype.name)
+    kernel = neighbor_kernel(x * short, alphas, weights)
+    return fit([Restriction(targets, ratios, kernel, tf.constant(short))])
+
+
+def neighbor_kernel(
+    short_features: TensorLike,
+    inverse_bandwidths: TensorLike,
+    weights: TensorLike | None = None,
+) -> tf.Tensor:
+    """Returns the normalised weights of neighbours, `[n, R, n]`.
+
+    Args:
+        short_features: `[R, n, L]`; see `neighbor_log_weights`.
+        inverse_bandwidths: `[R]` or a number.
+        weights: `[R, n]`, or None.
+    """
+    log_weights = neighbor_log_weights(
+        short_features, short_features, inverse_bandwidths, weights
+    )
+    return tf.nn.softmax(log_weights, axis=0)
+
+
+def fit_restricted_runs(
+    x: TensorLike,
+    y: TensorLike,
+    restrictions: Sequence[Restriction],
+    *,
+    weights: TensorLike | None = None,
+    noising: bool = False,
+    weight_decays: TensorLike = 0.0,
+    initial: LogisticWeights | None = None,
+    learning_rate: float = 1.0,
+    steps: int = 5000,
+) -> LogisticWeights:
+    """Fits R data sets with any number of restricted models each.
+
+    A run minimises `(1 - sum_i r_i) CE + sum_i r_i IMM_i`.
+
+    Args:
+        x: Features float `[R, n, D]`.
+        y: Labels int `[R, n]`.
+        restrictions: The restricted models.
+        noising: Whether targets are pitted against the model itself instead of its
+            induced models; kernels and substitutions are not looked at then.
+        weights, weight_decays, initial, learning_rate, steps: See `fit_logistic_runs`.
+
+    Returns:
+        The weights after the last step, in the dtype of `x`.
+
+    Raises:
+        ValueError: If shapes do not fit.
+    """
+    function = "fit_restricted_runs"
+    x = tf.convert_to_tensor(x)
+    y = cast_like(y, x)
+    weights = tf.ones_like(y) if weights is None else cast_like(weights, x)
+    decays = tf.broadcast_to(cast_like(weight_decays, x), x.shape[:1])
+    check_integer(function, "steps", steps, 0)
+    check_shapes(
+        function,
+        x=(x, "R n D"),
+        y=(y, "R n"),
+        weights=(weights, "R n"),
+        weight_decays=(decays, "R"),
+    )
+    given = [
+        Restriction(*[cast_like(value, x) for value in restriction])
+        for restriction in restrictions
+    ]
+    for restriction in given:
+        check_shapes(
+            function,
+            y=(y, "R n"),
+            target_probs=(restriction.target_probs, "R n"),
+            ratios=(restriction.ratios, "R"),
+            kernel=(restriction.kernel, "K R n"),
+            substituted=(restriction.substituted, "D"),
+            x=(x, "R n D"),
+        )
+    if initial is None:
+        initial = LogisticWeights(tf.zeros_like(x[:, 0]), tf.zeros_like(y[:, 0]))
     return _fit(
         x,
         y,
-        target_probs,
-        ratios,
-        alphas,
         weights,
-        tf.constant(short),
-        tf.constant(learning_rate, dtype),
+        given,
+        decays,
+        initial,
+        cast_like(learning_rate, x),
         tf.constant(steps),
-        matching,
+        noising,
     )
 
 
 def logistic_logits(weights: LogisticWeights, x: TensorLike) -> tf.Tensor:
     """Returns logits of y = 1: `[R, N]` for features `[R, N, D]` or `[N, D]`."""
-    x = tf.cast(x, weights.kernels.dtype)
+    x = cast_like(x, weights.kernels)
     equation = "nd,rd->rn" if x.shape.rank == 2 else "rnd,rd->rn"
     return tf.einsum(equation, x, weights.kernels) + weights.biases[:, tf.newaxis]
 
@@ -111,42 +230,40 @@ def logistic_logits(weights: LogisticWeights, x: TensorLike) -> tf.Tensor:
 def _fit(
     x: tf.Tensor,
     y: tf.Tensor,
-    target_probs: tf.Tensor,
-    ratios: tf.Tensor,
-    alphas: tf.Tensor,
     weights: tf.Tensor,
-    short: tf.Tensor,
+    restrictions: list[Restriction],
+    decays: tf.Tensor,
+    initial: LogisticWeights,
     learning_rate: tf.Tensor,
     steps: tf.Tensor,
-    matching: str,
+    noising: bool,
 ) -> LogisticWeights:
-    seen = x * short
     totals = tf.reduce_sum(weights, axis=1)
-    targets = tf.stack([1 - target_probs, target_probs], axis=-1)
-    kernel = tf.nn.softmax(neighbor_log_weights(seen, seen, alphas, weights), axis=0)
+    main = 1 - tf.add_n([tf.zeros_like(totals), *[r.ratios for r in restrictions]])
 
-    def loss(kernels: tf.Tensor, biases: tf.Tensor) -> tf.Tensor:
-        logits = tf.einsum("rnd,rd->rn", x, kernels) + biases[:, tf.newaxis]
+    def objective(kernels: tf.Tensor, biases: tf.Tensor) -> tf.Tensor:
+        logits = logistic_logits(LogisticWeights(kernels, biases), x)
         losses = tf.nn.sigmoid_cross_entropy_with_logits(y, logits)
-        losses *= (1 - ratios)[:, tf.newaxis]
-        if matching == "noising":
-            log_probs = binary_log_probs(logits)
-            noising = noising_cross_entropy(targets, log_probs).loss
-            losses += ratios[:, tf.newaxis] * noising
-        elif matching == "imm":
-            from_short = tf.einsum("rnd,rd->rn", seen, kernels)
-            # What every example's extended context adds: [K, R, 1].
-            rest = tf.transpose(logits - from_short)[..., tf.newaxis]
-            induced = induced_binary_cross_entropy(
-                target_probs, rest + from_short, kernel
-            ).loss
-            losses += ratios[:, tf.newaxis] * induced
-        return tf.reduce_sum(weights * losses, axis=1) / totals
+        losses *= main[:, tf.newaxis]
+        for target_probs, ratios, kernel, substituted in restrictions:
+            if noising:
+                targets = tf.stack([1 - target_probs, target_probs], axis=-1)
+                loss = noising_cross_entropy(targets, binary_log_probs(logits)).loss
+            else:
+                own = tf.einsum("rnd,rd->rn", x * substituted, kernels)
+                # What every example's extended context adds: [K, R, 1].
+                rest = tf.transpose(logits - own)[..., tf.newaxis]
+                loss = induced_binary_cross_entropy(
+                    target_probs, rest + own, kernel
+                ).loss
+            losses += ratios[:, tf.newaxis] * loss
+        decay = decays * tf.reduce_sum(kernels**2, axis=1) / 2
+        return tf.reduce_sum(weights * losses, axis=1) / totals + decay
 
     def step(number: tf.Tensor, kernels: tf.Tensor, biases: tf.Tensor):
         with tf.GradientTape() as tape:
             tape.watch([kernels, biases])
-            total = tf.reduce_sum(loss(kernels, biases))
+            total = tf.reduce_sum(objective(kernels, biases))
         by_kernels, by_biases = tape.gradient(total, [kernels, biases])
         return (
             number + 1,
@@ -154,6 +271,7 @@ def _fit(
             biases - learning_rate * by_biases,
         )
 
-    start = (tf.constant(0), tf.zeros_like(x[:, 0]), tf.zeros_like(totals))
-    _, kernels, biases = tf.while_loop(lambda number, *_: number < steps, step, start)
+    _, kernels, biases = tf.while_loop(
+        lambda number, *_: number < steps, step, (tf.constant(0), *initial)
+    )
     return LogisticWeights(kernels, biases)

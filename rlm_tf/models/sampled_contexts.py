@@ -92,7 +92,7 @@ class SampledContexts:
             )
         self.indices = [
             ContextIndex(
-                self.tokens,
+                restricted.coarse(tf.constant(self.tokens)).numpy(),
                 restricted.context_length,
                 owner.vocabulary_size,
                 min_position=self.window - 1,
@@ -166,9 +166,9 @@ class SampledContexts:
         restricted, view = owner.restricted_models[index], owner.view
         length = restricted.context_length
         shape = tf.shape(tokens)
-        contexts = tf.reshape(short_contexts(tokens, length), [-1, length])
+        contexts = tf.reshape(short_contexts(tokens, length), [tf.size(tokens), length])
         ends, available = self.indices[index].draw(
-            contexts, self._randoms(shape, step, index)
+            restricted.coarse(contexts), self._randoms(shape, step, index)
         )
         weights *= tf.cast(tf.logical_and(available > 0, samples > 0), tf.float32)
         wanted = contexts[:, 0] if length == 1 else contexts

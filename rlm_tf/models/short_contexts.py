@@ -28,7 +28,7 @@ def short_contexts(tokens: tf.Tensor, context_length: int) -> tf.Tensor:
 
     Args:
         tokens: int `[B, T]`, the words that the model reads.
-        context_length: Words of a short context, L.
+        context_length: Words of a short context, L; 0 for none, that of a unigram.
 
     Returns:
         int32 `[B, T, L]`, oldest first. In the first `L - 1` positions of a window the
@@ -36,6 +36,8 @@ def short_contexts(tokens: tf.Tensor, context_length: int) -> tf.Tensor:
         missing ones (see `whole_context`).
     """
     tokens = tf.cast(tokens, tf.int32)
+    if context_length == 0:
+        return tf.zeros([*tf.unstack(tf.shape(tokens)), 0], tf.int32)
     first = tf.repeat(tokens[:, :1], context_length - 1, axis=1)
     padded = tf.concat([first, tokens], axis=1)
     length = tf.shape(tokens)[1]
@@ -88,7 +90,7 @@ def context_keys(contexts: tf.Tensor, vocabulary_size: int) -> tf.Tensor:
         vocabulary_size: V.
     """
     contexts = tf.cast(contexts, tf.int64)
-    keys = tf.zeros_like(contexts[..., 0])
+    keys = tf.zeros(tf.shape(contexts)[:-1], tf.int64)
     for lag in range(contexts.shape[-1]):
         # An odd multiplier is invertible modulo 2 ** 64.
         keys = keys * (vocabulary_size | 1) + contexts[..., lag]

@@ -11,6 +11,7 @@ from rlm_tf.restricted.kneser_ney import KneserNey
 from rlm_tf.restricted.neural import NeuralRestrictedModel
 from rlm_tf.restricted.restricted_model import RestrictedModel
 from rlm_tf.restricted.tabular import TabularModel
+from rlm_tf.restricted.word_classes import WordClassModel, word_classes
 
 __all__ = [
     "QMDP",
@@ -24,8 +25,10 @@ __all__ = [
     "NeuralRestrictedModel",
     "RestrictedModel",
     "TabularModel",
+    "WordClassModel",
     "alpha_vector_policy",
     "read_arpa",
     "utilities",
+    "word_classes",
     "write_arpa",
 ]

@@ -42,6 +42,21 @@ class RestrictedModel(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} has no `log_probs`.")
 
+    def coarse(self, words: tf.Tensor) -> tf.Tensor:
+        """Returns what the model sees of the words of a short context.
+
+        Words that it cannot tell apart get one number: contexts that are equal in it
+        share one induced model. These are the words themselves unless a subclass sees
+        less, such as their classes.
+
+        Args:
+            words: int `[...]`, in [0, V).
+
+        Returns:
+            int `[...]`, in [0, V).
+        """
+        return words
+
     def probs(self, short_contexts: TensorLike) -> tf.Tensor:
         """Returns probabilities, float32 `[N, V]`; zeros are exact. See `log_probs`."""
         return tf.exp(self.log_probs(short_contexts))

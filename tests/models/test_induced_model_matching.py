@@ -273,9 +273,6 @@ def test_mistakes_get_clear_errors():
         wrap(language_model, KneserNey(2))
     with pytest.raises(ValueError, match="found an empty list"):
         wrap(language_model, [])
-    unigram = fixtures.restricted_model(1)
-    with pytest.raises(ValueError, match=r"short context of at least one word.*order"):
-        wrap(language_model, unigram)
     with pytest.raises(ValueError, match="or a list of pairs"):
         wrap(language_model, (restricted, 0.1))
     for wrong in (-1.0, float("nan")):

@@ -117,7 +117,7 @@ def test_draws_are_uniform(rng):
     ("arguments", "message"),
     [
         ((np.zeros((2, 2), int), 1, 4), "must be a vector"),
-        ((np.zeros(3, int), 0, 4), "`context_length` must be an integer >= 1"),
+        ((np.zeros(3, int), -1, 4), "`context_length` must be an integer >= 0"),
         ((np.zeros(3, int), 1, 4, 3), "has 3 ids; windows of 4"),
         ((np.full(3, 4), 1, 4), r"ids in \[0, 4\), found 4..4"),
     ],
