@@ -9,6 +9,7 @@ from rlm_tf.restricted.binned import BinnedModel
 from rlm_tf.restricted.feature_model import FeatureModel
 from rlm_tf.restricted.kneser_ney import KneserNey
 from rlm_tf.restricted.neural import NeuralRestrictedModel
+from rlm_tf.restricted.neural_features import NeuralFeatureModel
 from rlm_tf.restricted.restricted_model import RestrictedModel
 from rlm_tf.restricted.tabular import TabularModel
 from rlm_tf.restricted.word_classes import WordClassModel, word_classes
@@ -22,6 +23,7 @@ __all__ = [
     "FastInformedBound",
     "FeatureModel",
     "KneserNey",
+    "NeuralFeatureModel",
     "NeuralRestrictedModel",
     "RestrictedModel",
     "TabularModel",

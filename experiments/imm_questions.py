@@ -1,0 +1,49 @@
+"""Small studies of the questions that the IMM paper leaves open.
+
+    python -m experiments.imm_questions --preset=paper --output_dir=runs/imm_questions
+
+Parts, by question: (1) `finite_sample`: the gain against examples per parameter.
+(2) `restrictions`, `text_restrictions`: several restricted models at once, hierarchical
+and non-linear ones. (3) `coefficient_rules`: lambda without cross-validation.
+(4) `imperfect`: wrong restricted models. (5) `regularisers`, `text_regularisers`: with
+weight decay and dropout. (6) `digits`: images, of which the restricted model sees a
+patch.
+"""
+
+from __future__ import annotations
+
+from experiments.quiet import silence_tensorflow
+
+silence_tensorflow()
+
+from experiments.parts import Study, run_study  # noqa: E402
+from experiments.questions import (  # noqa: E402
+    coefficient_rules,
+    digits,
+    finite_sample,
+    imperfect,
+    regularisers,
+    restrictions,
+    text,
+)
+from experiments.questions.config import PRESETS  # noqa: E402
+from experiments.questions.report import report  # noqa: E402
+
+STUDY = Study(
+    "imm_questions",
+    PRESETS,
+    {
+        "finite_sample": finite_sample.compute,
+        "restrictions": restrictions.compute,
+        "text_restrictions": text.restrictions,
+        "coefficient_rules": coefficient_rules.compute,
+        "imperfect": imperfect.compute,
+        "regularisers": regularisers.compute,
+        "text_regularisers": text.regularisers,
+        "digits": digits.compute,
+    },
+    report,
+)
+
+if __name__ == "__main__":
+    run_study(STUDY)

@@ -1,0 +1,1 @@
+"""Small studies of the questions that the IMM paper leaves open."""

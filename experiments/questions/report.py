@@ -1,0 +1,306 @@
+"""Tables and figures of the studies of open questions."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+Numbers = dict[str, Any]
+
+
+def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
+    """Draws what there is into a folder; returns the tables as Markdown."""
+    texts = []
+    for name, describe in _PARTS.items():
+        if name in found:
+            path = folder / f"imm_questions_{name}.png"
+            texts.append(f"{describe(found[name], path)}")
+    return "\n\n".join(texts) + "\n"
+
+
+def _finite_sample(numbers: Numbers, path: pathlib.Path) -> str:
+    cells = numbers["cells"]
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for features in _distinct(cell["features"] for cell in cells):
+        members = [cell for cell in cells if cell["features"] == features]
+        axes.errorbar(
+            [cell["per_parameter"] for cell in members],
+            [cell["imm"]["gain"] for cell in members],
+            [2 * cell["imm"]["gain_error"] for cell in members],
+            marker="o",
+            capsize=2,
+            lw=1,
+            label=f"{features} features, {features + 1} parameters",
+        )
+    axes.axhline(0, color="black", lw=0.6)
+    axes.set(xlabel="examples per parameter", ylabel="gain in test accuracy")
+    _save(figure, path)
+    rows = [
+        (
+            cell["features"],
+            cell["size"],
+            f"{cell['per_parameter']:.2f}",
+            _mean(cell["plain"]),
+            _gain(cell["imm"]),
+            cell["ratio"],
+        )
+        for cell in cells
+    ]
+    titles = ("features", "n", "n / parameters", "none", "gain of IMM", "ratio")
+    return _table(titles, rows)
+
+
+def _restrictions(numbers: Numbers, path: pathlib.Path) -> str:
+    cells = numbers["cells"]
+    sizes = _distinct(cell["size"] for cell in cells)
+    arms = _distinct(cell["arm"] for cell in cells)
+    _bars(cells, sizes, arms, path)
+    rows = []
+    for arm in arms:
+        members = {cell["size"]: cell for cell in cells if cell["arm"] == arm}
+        rows.append(
+            (arm, *[f"{_mean(members[n])} ({_gain(members[n])})" for n in sizes])
+        )
+    return _table(("restricted models", *[f"n = {n} (gain)" for n in sizes]), rows)
+
+
+def _bars(
+    cells: Sequence[Numbers], sizes: list[int], arms: list[str], path: pathlib.Path
+) -> None:
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    shown = [arm for arm in arms if arm != "none"]
+    width = 0.8 / len(shown)
+    for number, arm in enumerate(shown):
+        members = {cell["size"]: cell for cell in cells if cell["arm"] == arm}
+        axes.bar(
+            [place + number * width for place in range(len(sizes))],
+            [members[size]["gain"] for size in sizes],
+            width,
+            yerr=[2 * members[size]["gain_error"] for size in sizes],
+            error_kw={"lw": 0.6},
+            label=arm,
+        )
+    axes.set_xticks(
+        [place + 0.4 - width / 2 for place in range(len(sizes))],
+        [f"n = {size}" for size in sizes],
+    )
+    axes.axhline(0, color="black", lw=0.6)
+    axes.set_ylabel("gain in test accuracy")
+    _save(figure, path)
+
+
+def _text_restrictions(numbers: Numbers, path: pathlib.Path) -> str:
+    cells = numbers["cells"]
+    figure, axes = plt.subplots(figsize=(6.5, 3.5), layout="constrained")
+    names = [cell["arm"] for cell in cells]
+    axes.barh(names[::-1], [cell["test"] for cell in cells][::-1], color="#0072b2")
+    low = min(cell["test"] for cell in cells)
+    axes.set_xlim(left=0.9 * low)
+    axes.set_xlabel("test perplexity")
+    _save(figure, path)
+    rows = [(c["arm"], f"{c['valid']:.2f}", f"{c['test']:.2f}") for c in cells]
+    return (
+        f"{_table(('restricted models', 'valid', 'test'), rows)}\n\nPerplexity, "
+        f"embedded corpus, {numbers['train_tokens']:,} training tokens, one seed."
+    )
+
+
+def _coefficient_rules(numbers: Numbers, path: pathlib.Path) -> str:
+    cells = numbers["cells"]
+    sizes = _distinct(cell["size"] for cell in cells)
+    arms = _distinct(cell["arm"] for cell in cells)
+    _bars(cells, sizes, arms, path)
+    rows = []
+    for arm in arms:
+        members = {cell["size"]: cell for cell in cells if cell["arm"] == arm}
+        texts = [
+            f"{_mean(members[n])} ({_gain(members[n])}), r {members[n]['ratio']:.2f}"
+            for n in sizes
+        ]
+        rows.append((arm, *texts))
+    return _table(("rule", *[f"n = {n} (gain), mean ratio" for n in sizes]), rows)
+
+
+def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
+    cells, grid = numbers["cells"], numbers["grid"]
+    kinds = _distinct(cell["kind"] for cell in cells)
+    figure, panels = plt.subplots(
+        1, len(kinds) + 1, figsize=(4 * len(kinds) + 4, 3.8), layout="constrained"
+    )
+    for axes, kind in zip(panels, kinds, strict=False):
+        members = [cell for cell in cells if cell["kind"] == kind]
+        _lines(axes, members, "arm")
+        axes.axhline(
+            numbers["plain"]["mean"], color="black", ls=":", lw=1, label="none"
+        )
+        axes.set(title=kind, ylabel="test accuracy")
+        if kind != "label noise":
+            axes.set_xscale("log")
+    (none,) = [cell for cell in grid if cell["kind"] == "none"]
+    _lines(panels[-1], [c for c in grid if c["kind"] != "none"], "kind")
+    panels[-1].axhline(none["mean"], color="black", ls=":", lw=1, label="none")
+    panels[-1].set(title="grid: share of another policy", ylabel="return")
+    _save(figure, path)
+    arms = _distinct(cell["arm"] for cell in cells)
+    rows = []
+    for kind in kinds:
+        for amount in _distinct(c["amount"] for c in cells if c["kind"] == kind):
+            members = {
+                c["arm"]: c for c in cells if (c["kind"], c["amount"]) == (kind, amount)
+            }
+            rows.append((kind, f"{amount:g}", *[_gain(members[arm]) for arm in arms]))
+    text = _table(("P_hat", "amount", *arms), rows)
+    grid_rows = [(c["kind"], c["amount"], _mean(c, 2), _gain(c, 2)) for c in grid]
+    grid_table = _table(("target mixed with", "share", "return", "gain"), grid_rows)
+    return (
+        f"{text}\n\nGains in test accuracy at n = {numbers['size']} over no IMM, "
+        f"{_mean(numbers['plain'])}.\n\n{grid_table}"
+    )
+
+
+def _regularisers(numbers: Numbers, path: pathlib.Path) -> str:
+    cells = numbers["cells"]
+    figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
+    for number, size in enumerate(_distinct(cell["size"] for cell in cells)):
+        members = [cell for cell in cells if cell["size"] == size]
+        places = range(len(members))
+        for name, style in (("plain", ":"), ("imm", "-")):
+            axes.plot(
+                places,
+                [cell[name]["mean"] for cell in members],
+                style,
+                marker="o",
+                ms=3,
+                color=f"C{number}",
+                label=f"n = {size}, {'IMM' if name == 'imm' else 'none'}",
+            )
+    axes.set_xticks(places, [f"{cell['decay']:g}" for cell in members])
+    axes.set(xlabel="weight decay", ylabel="test accuracy")
+    _save(figure, path)
+    rows = [
+        (
+            cell["size"],
+            f"{cell['decay']:g}",
+            _mean(cell["plain"]),
+            _mean(cell["imm"]),
+            _gain(cell["imm"]),
+        )
+        for cell in cells
+    ]
+    return _table(("n", "weight decay", "none", "imm", "gain"), rows)
+
+
+def _text_regularisers(numbers: Numbers, path: pathlib.Path) -> str:
+    cells = numbers["cells"]
+    figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    for name, colour in (("none", "#4c4c4c"), ("imm", "#0072b2")):
+        members = [c for c in cells if c["arm"] == name and not c["decay"]]
+        axes.plot(
+            [c["dropout"] for c in members],
+            [c["test"] for c in members],
+            "o-",
+            color=colour,
+            label=name,
+        )
+    axes.set(xlabel="dropout", ylabel="test perplexity")
+    _save(figure, path)
+    rows = []
+    for key in _distinct((c["dropout"], c["decay"]) for c in cells):
+        members = {c["arm"]: c for c in cells if (c["dropout"], c["decay"]) == key}
+        texts = [
+            f"{members[arm]['valid']:.2f} / {members[arm]['test']:.2f}"
+            for arm in ("none", "imm")
+        ]
+        ratio = members["imm"]["test"] / members["none"]["test"] - 1
+        rows.append((key[0], f"{key[1]:g}", *texts, f"{100 * ratio:+.1f} %"))
+    titles = ("dropout", "weight decay", "none", "imm", "test")
+    return f"{_table(titles, rows)}\n\nPerplexity, valid / test, embedded corpus, one seed."
+
+
+def _digits(numbers: Numbers, path: pathlib.Path) -> str:
+    cells = numbers["cells"]
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for arm in _distinct(cell["arm"] for cell in cells):
+        members = [cell for cell in cells if cell["arm"] == arm]
+        axes.errorbar(
+            [cell["size"] for cell in members],
+            [cell["mean"] for cell in members],
+            [2 * cell["error"] for cell in members],
+            marker="o",
+            ms=3,
+            capsize=2,
+            lw=1,
+            label=arm,
+        )
+    axes.set(xscale="log", xlabel="whole images", ylabel="test accuracy")
+    _save(figure, path)
+    sizes = _distinct(cell["size"] for cell in cells)
+    rows = []
+    for arm in _distinct(cell["arm"] for cell in cells):
+        members = {cell["size"]: cell for cell in cells if cell["arm"] == arm}
+        rows.append(
+            (arm, *[f"{_mean(members[n])} ({_gain(members[n])})" for n in sizes])
+        )
+    return (
+        f"{_table(('arm', *[f'{n} images (gain)' for n in sizes]), rows)}\n\nThe patch "
+        f"alone: {numbers['patch_accuracy']:.3f}."
+    )
+
+
+_PARTS = {
+    "finite_sample": _finite_sample,
+    "restrictions": _restrictions,
+    "text_restrictions": _text_restrictions,
+    "coefficient_rules": _coefficient_rules,
+    "imperfect": _imperfect,
+    "regularisers": _regularisers,
+    "text_regularisers": _text_regularisers,
+    "digits": _digits,
+}
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))
+
+
+def _mean(cell: Mapping[str, float], digits: int = 3) -> str:
+    return f"{cell['mean']:.{digits}f}"
+
+
+def _gain(cell: Mapping[str, float], digits: int = 3) -> str:
+    return f"{cell['gain']:+.{digits}f} ± {cell['gain_error']:.{digits}f}"
+
+
+def _lines(axes: Any, cells: Sequence[Numbers], key: str) -> None:
+    for name in _distinct(cell[key] for cell in cells):
+        members = [cell for cell in cells if cell[key] == name]
+        axes.errorbar(
+            [cell["amount"] for cell in members],
+            [cell["mean"] for cell in members],
+            [2 * cell["error"] for cell in members],
+            marker="o",
+            ms=3,
+            capsize=2,
+            lw=1,
+            label=name,
+        )
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def _save(figure: Any, path: pathlib.Path) -> None:
+    for axes in figure.axes:
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=7)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
