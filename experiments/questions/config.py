@@ -33,6 +33,24 @@ class QuestionsConfig:
 
     text_fraction: float = setting(1.0, "Part of the embedded corpus, questions 2, 5.")
     text_epochs: int = setting(12, "Passes over it.")
+    text_arms: tuple[str, ...] = setting(
+        (
+            "none",
+            "unigram",
+            "classes",
+            "bigram",
+            "trigram",
+            "unigram+bigram+trigram",
+            "classes+bigram",
+        ),
+        "Restricted models of the language model, joined by `+`.",
+    )
+    text_dropouts: tuple[float, ...] = setting(
+        (0.0, 0.2, 0.4, 0.6), "Dropout of the language model, question 5."
+    )
+    text_decays: tuple[float, ...] = setting(
+        (1e-5,), "Weight decay of the language model, at dropout 0.4."
+    )
     text_width: int = setting(200, "Width of the language model's two layers.")
 
     def check(self) -> None:
@@ -40,11 +58,22 @@ class QuestionsConfig:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             values = value if isinstance(value, tuple) else (value,)
-            least = 0 if field.name == "seed" else 1e-9
-            if not values or min(values) < least:
+            may_be_zero = field.name in ("seed", "text_dropouts")
+            if not values:
+                raise ValueError(f"--{field.name} must not be empty.")
+            if isinstance(values[0], str):
+                continue
+            if min(values) < 0 or (min(values) == 0 and not may_be_zero):
                 raise ValueError(
                     f"--{field.name} must be positive, found "
                     f"{','.join(map(str, values))}."
+                )
+        known = {"none", "unigram", "classes", "bigram", "trigram"}
+        for arm in self.text_arms:
+            if not set(arm.split("+")) <= known:
+                raise ValueError(
+                    f"--text_arms must join some of {', '.join(sorted(known))} by +; "
+                    f"found {arm!r}."
                 )
         if min(self.features) < 2:
             raise ValueError("--features must be 2 at least.")
@@ -65,6 +94,8 @@ PRESETS = {
         digit_epochs=2,
         text_fraction=0.02,
         text_epochs=1,
+        text_arms=("none", "classes+bigram"),
+        text_dropouts=(0.4,),
         text_width=8,
     ),
     "small": QuestionsConfig(

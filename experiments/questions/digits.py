@@ -35,11 +35,10 @@ def compute(config: QuestionsConfig) -> dict[str, Any]:
     pool, test = slice(0, _POOL), slice(_POOL + _VALIDATION, None)
     validation = slice(_POOL, _POOL + _VALIDATION)
     keras.utils.set_random_seed(config.seed)
-    restricted = _restricted(config.digit_epochs)
-    restricted.fit_pairs(
-        _patches(images[pool]), labels[pool], epochs=config.digit_epochs
-    )
-    log_p = restricted.log_probs(_patches(images)).numpy()
+    restricted = _restricted()
+    patches = _patches(images)
+    restricted.fit_pairs(patches[pool], labels[pool], epochs=config.digit_epochs)
+    log_p = restricted.log_probs(patches).numpy()
     patch_accuracy = (log_p[test].argmax(axis=1) == labels[test]).mean()
     cells = []
     rng = np.random.default_rng(config.seed)
@@ -78,8 +77,7 @@ def _patches(images: np.ndarray) -> np.ndarray:
     return images.reshape(len(images), -1)[:, _PATCH]
 
 
-def _restricted(epochs: int) -> NeuralFeatureModel:
-    del epochs
+def _restricted() -> NeuralFeatureModel:
     return NeuralFeatureModel(
         keras.Sequential(
             [

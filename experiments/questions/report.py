@@ -59,15 +59,18 @@ def _finite_sample(numbers: Numbers, path: pathlib.Path) -> str:
 def _restrictions(numbers: Numbers, path: pathlib.Path) -> str:
     cells = numbers["cells"]
     sizes = _distinct(cell["size"] for cell in cells)
-    arms = _distinct(cell["arm"] for cell in cells)
-    _bars(cells, sizes, arms, path)
+    _bars(cells, sizes, _distinct(cell["arm"] for cell in cells), path)
+    titles = ("restricted models", *[f"n = {size} (gain)" for size in sizes])
+    return _table(titles, _by_arm_and_size(cells))
+
+
+def _by_arm_and_size(cells: Sequence[Numbers]) -> list[tuple[str, ...]]:
+    """Returns one row an arm: its means and gains at every size."""
     rows = []
-    for arm in arms:
-        members = {cell["size"]: cell for cell in cells if cell["arm"] == arm}
-        rows.append(
-            (arm, *[f"{_mean(members[n])} ({_gain(members[n])})" for n in sizes])
-        )
-    return _table(("restricted models", *[f"n = {n} (gain)" for n in sizes]), rows)
+    for arm in _distinct(cell["arm"] for cell in cells):
+        members = [cell for cell in cells if cell["arm"] == arm]
+        rows.append((arm, *[f"{_mean(cell)} ({_gain(cell)})" for cell in members]))
+    return rows
 
 
 def _bars(
@@ -151,10 +154,10 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     rows = []
     for kind in kinds:
         for amount in _distinct(c["amount"] for c in cells if c["kind"] == kind):
-            members = {
+            by_arm = {
                 c["arm"]: c for c in cells if (c["kind"], c["amount"]) == (kind, amount)
             }
-            rows.append((kind, f"{amount:g}", *[_gain(members[arm]) for arm in arms]))
+            rows.append((kind, f"{amount:g}", *[_gain(by_arm[arm]) for arm in arms]))
     text = _table(("P_hat", "amount", *arms), rows)
     grid_rows = [(c["kind"], c["amount"], _mean(c, 2), _gain(c, 2)) for c in grid]
     grid_table = _table(("target mixed with", "share", "return", "gain"), grid_rows)
@@ -212,15 +215,16 @@ def _text_regularisers(numbers: Numbers, path: pathlib.Path) -> str:
     _save(figure, path)
     rows = []
     for key in _distinct((c["dropout"], c["decay"]) for c in cells):
-        members = {c["arm"]: c for c in cells if (c["dropout"], c["decay"]) == key}
+        by_arm = {c["arm"]: c for c in cells if (c["dropout"], c["decay"]) == key}
         texts = [
-            f"{members[arm]['valid']:.2f} / {members[arm]['test']:.2f}"
+            f"{by_arm[arm]['valid']:.2f} / {by_arm[arm]['test']:.2f}"
             for arm in ("none", "imm")
         ]
-        ratio = members["imm"]["test"] / members["none"]["test"] - 1
+        ratio = by_arm["imm"]["test"] / by_arm["none"]["test"] - 1
         rows.append((key[0], f"{key[1]:g}", *texts, f"{100 * ratio:+.1f} %"))
     titles = ("dropout", "weight decay", "none", "imm", "test")
-    return f"{_table(titles, rows)}\n\nPerplexity, valid / test, embedded corpus, one seed."
+    table = _table(titles, rows)
+    return f"{table}\n\nPerplexity, valid / test, embedded corpus, one seed."
 
 
 def _digits(numbers: Numbers, path: pathlib.Path) -> str:
@@ -241,15 +245,10 @@ def _digits(numbers: Numbers, path: pathlib.Path) -> str:
     axes.set(xscale="log", xlabel="whole images", ylabel="test accuracy")
     _save(figure, path)
     sizes = _distinct(cell["size"] for cell in cells)
-    rows = []
-    for arm in _distinct(cell["arm"] for cell in cells):
-        members = {cell["size"]: cell for cell in cells if cell["arm"] == arm}
-        rows.append(
-            (arm, *[f"{_mean(members[n])} ({_gain(members[n])})" for n in sizes])
-        )
+    titles = ("arm", *[f"{size} images (gain)" for size in sizes])
     return (
-        f"{_table(('arm', *[f'{n} images (gain)' for n in sizes]), rows)}\n\nThe patch "
-        f"alone: {numbers['patch_accuracy']:.3f}."
+        f"{_table(titles, _by_arm_and_size(cells))}\n\nThe patch alone: "
+        f"{numbers['patch_accuracy']:.3f}."
     )
 
 

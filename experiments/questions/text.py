@@ -22,8 +22,6 @@ from rlm_tf.training import LearningRateHalving
 
 _BATCH, _WINDOW = 20, 35
 _CLASSES = 50
-_DROPOUTS = (0.0, 0.2, 0.4, 0.6)
-_DECAYS = (0.0, 1e-5)
 
 
 def restrictions(config: QuestionsConfig) -> dict[str, Any]:
@@ -35,19 +33,17 @@ def restrictions(config: QuestionsConfig) -> dict[str, Any]:
     tokens, size = corpus.train, len(corpus.vocabulary)
     classes = word_classes(tokens, size, min(_CLASSES, size), config.seed)
     of_classes = WordClassModel(size, min(_CLASSES, size)).fit(tokens, classes)
-    unigram, bigram, trigram = (KneserNey(n).fit(tokens, size) for n in (1, 2, 3))
-    arms: dict[str, list[Any]] = {
-        "none": [],
-        "unigram": [unigram],
-        "word classes": [of_classes],
-        "bigram": [bigram],
-        "trigram": [trigram],
-        "unigram, bigram, trigram": [unigram, bigram, trigram],
-        "word classes, bigram": [of_classes, bigram],
+    models = {
+        "classes": of_classes,
+        **{
+            name: KneserNey(order).fit(tokens, size)
+            for order, name in enumerate(("unigram", "bigram", "trigram"), start=1)
+        },
     }
     cells = []
-    for name, models in tqdm.tqdm(arms.items(), unit="arm", disable=None):
-        cells.append({"arm": name, **_train(config, corpus, models, 0.4, 0.0)})
+    for arm in tqdm.tqdm(config.text_arms, unit="arm", disable=None):
+        chosen = [models[name] for name in arm.split("+") if name != "none"]
+        cells.append({"arm": arm, **_train(config, corpus, chosen, 0.4, 0.0)})
     return {"cells": cells, "train_tokens": len(tokens)}
 
 
@@ -55,8 +51,8 @@ def regularisers(config: QuestionsConfig) -> dict[str, Any]:
     """Returns perplexities by dropout and weight decay, with and without IMM."""
     corpus = _corpus(config)
     bigram = KneserNey(2).fit(corpus.train, len(corpus.vocabulary))
-    settings = [(rate, 0.0) for rate in _DROPOUTS]
-    settings += [(0.4, decay) for decay in _DECAYS[1:]]
+    settings = [(rate, 0.0) for rate in config.text_dropouts]
+    settings += [(0.4, decay) for decay in config.text_decays]
     cells = []
     for dropout, decay in tqdm.tqdm(settings, unit="setting", disable=None):
         for name, models in (("none", []), ("imm", [bigram])):

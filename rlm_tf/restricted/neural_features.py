@@ -24,15 +24,16 @@ class NeuralFeatureModel(FeatureModel):
     """
 
     def __init__(self, network: keras.Model, **kwargs: Any):
-        shapes = [
-            getattr(network, name, None) for name in ("input_shape", "output_shape")
-        ]
-        if any(not isinstance(s, tuple) or len(s) != 2 or not s[1] for s in shapes):
-            raise ValueError(
-                "NeuralFeatureModel: `network` must map features [N L] to logits "
-                f"[N V], found shapes {shapes[0]} and {shapes[1]}."
-            )
-        super().__init__(shapes[0][1], shapes[1][1], **kwargs)
+        inputs = getattr(network, "input_shape", None)
+        outputs = getattr(network, "output_shape", None)
+        for shape in (inputs, outputs):
+            if not isinstance(shape, tuple) or len(shape) != 2 or not shape[1]:
+                raise ValueError(
+                    "NeuralFeatureModel: `network` must map features [N L] to logits "
+                    f"[N V], found shapes {inputs} and {outputs}."
+                )
+        assert inputs is not None and outputs is not None
+        super().__init__(inputs[1], outputs[1], **kwargs)
         self.network = network
         self.network.trainable = False
         self.built = True

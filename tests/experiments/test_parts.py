@@ -15,15 +15,27 @@ from experiments.reinforce import report as reinforce_report
 from experiments.reinforce.config import ratio_for
 
 ROOT = pathlib.Path(__file__).parents[2]
+_QUESTIONS = (
+    "finite_sample",
+    "restrictions",
+    "text_restrictions",
+    "coefficient_rules",
+    "imperfect",
+    "regularisers",
+    "text_regularisers",
+    "digits",
+)
 _FILES = {
     "imm_reinforce": ("figure3", "search", "figure5"),
     "imm_logistic": ("figure1", "figure2", "figure4", "rule", "tuning", "choices"),
     "imm_consistency": ("proposition", "curve", "bias"),
+    "imm_questions": _QUESTIONS,
 }
 _FIGURES = {
     "imm_reinforce": ("figure3", "search", "figure5"),
     "imm_logistic": ("figure1", "figure2", "figure4"),
     "imm_consistency": ("curve", "bias"),
+    "imm_questions": _QUESTIONS,
 }
 
 
@@ -55,6 +67,7 @@ def test_smoke_preset(name, tmp_path):
         "imm_consistency": "steps",
         "imm_logistic": "seed",
         "imm_reinforce": "runs",
+        "imm_questions": "runs",
     }
     other = _run(name, *flags, f"--{field[name]}=7")
     assert other.returncode == 1
