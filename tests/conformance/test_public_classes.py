@@ -24,7 +24,13 @@ class Row(NamedTuple):
     name: str
     make: Callable[[], Any]
     use: Callable[[Any], tf.Tensor]
-    in_graph: bool = True
+    # Of models: what they are called on, and a batch of two examples to train on.
+    example: np.ndarray = TOKENS
+    batch: Any = (
+        (TOKENS, np.ones(2, np.int32)),
+        np.roll(TOKENS, -1, axis=1),
+        np.ones((2, 4), np.float32),
+    )
 
 
 def _kneser_ney() -> restricted.KneserNey:
@@ -63,6 +69,55 @@ def _wrapper() -> models.InducedModelMatching:
     )
 
 
+def _belief() -> restricted.Belief:
+    return restricted.Belief.from_matrix(np.repeat(np.eye(2), 3, axis=1) / 3)
+
+
+def _policy() -> layers.DiscretePolicy:
+    return layers.DiscretePolicy(6, 3, 4, seed=2)
+
+
+def _reinforce() -> models.ReinforceIMM:
+    return models.ReinforceIMM(
+        _policy(),
+        restricted.TabularModel.from_probs([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]),
+        _belief(),
+        coefficient=0.4,
+        discount=0.8,
+        baseline="moving_average",
+        horizon=4,
+        clip_norm=2.0,
+        loss_scale=3.0,
+    )
+
+
+def _bayes() -> restricted.BayesDiscriminant:
+    return restricted.BayesDiscriminant((1.0, 2.0, -1.0), 0.3, 0.0, 2.0, (2,))
+
+
+def _logistic() -> models.LogisticIMM:
+    return models.LogisticIMM(
+        _bayes(), 3, (2,), ratio=0.4, inverse_bandwidth=0.5, clip_norm=1.0
+    )
+
+
+def _network(features: int) -> keras.Model:
+    initializer = keras.initializers.RandomNormal(seed=3)
+    dense = keras.layers.Dense(2, kernel_initializer=initializer)
+    return keras.Sequential([keras.Input((features,)), dense])
+
+
+def _neighbours() -> models.NeighborModelMatching:
+    return models.NeighborModelMatching(
+        _network(3), _bayes(), (2,), ratio=0.4, inverse_bandwidth=0.5, loss_scale=2.0
+    )
+
+
+def _classes() -> restricted.WordClassModel:
+    classes = np.arange(VOCABULARY) % 2
+    return restricted.WordClassModel(VOCABULARY, 2).fit(STREAM, classes)
+
+
 def _update(metric: keras.metrics.Metric) -> tf.Tensor:
     metric.reset_state()
     metric.update_state([1.0, 2.0, 4.0], sample_weight=[1.0, 0.0, 1.0])
@@ -79,6 +134,14 @@ def _cell() -> layers.LSTMCell:
     return layers.LSTMCell(4, forget_bias=0.5, kernel_initializer="he_normal")
 
 
+FEATURES = np.random.default_rng(2).uniform(0, 2, (2, 3)).astype(np.float32)
+EXAMPLES = (FEATURES, np.array([0, 1], np.int32), np.ones(2, np.float32))
+STATES = np.array([[0, 3, 5, 1], [2, 2, 4, 0]], np.int32)
+STEPS = (
+    STATES,
+    {"actions": STATES % 3, "rewards": np.ones((2, 4), np.float32)},
+    np.ones((2, 4), np.float32),
+)
 SEQUENCE = tf.constant(np.random.default_rng(1).normal(size=(2, 3, 5)), tf.float32)
 
 ROWS = [
@@ -112,6 +175,34 @@ ROWS = [
             VOCABULARY, 2, embedding_width=3, hidden_width=5, seed=4
         ),
         lambda model: model.log_probs(TOKENS[:, :2]),
+    ),
+    Row("DiscretePolicy", _policy, lambda layer: layer(STATES)),
+    Row(
+        "TabularModel",
+        lambda: restricted.TabularModel.from_probs([[0.5, 0.5], [0.1, 0.9]]),
+        lambda model: model.log_probs([1, 0, 1]),
+    ),
+    Row("Belief", _belief, lambda belief: belief.completions(np.array([1, 0]))[1]),
+    Row("WordClassModel", _classes, lambda model: model.log_probs(TOKENS[:, 0])),
+    Row("BayesDiscriminant", _bayes, lambda model: model.probs(FEATURES[:, :1])),
+    Row(
+        "BinnedModel",
+        lambda: restricted.BinnedModel(3, 2, 0.0, 2.0, 0.7).fit([0.1, 1.9], [1, 0]),
+        lambda model: model.log_probs(FEATURES[:, :1]),
+    ),
+    Row(
+        "NeuralFeatureModel",
+        lambda: restricted.NeuralFeatureModel(_network(2)),
+        lambda model: model.log_probs(FEATURES[:, :2]),
+    ),
+    Row("ReinforceIMM", _reinforce, lambda model: model(STATES), STATES, STEPS),
+    Row("LogisticIMM", _logistic, lambda model: model(FEATURES), FEATURES, EXAMPLES),
+    Row(
+        "NeighborModelMatching",
+        _neighbours,
+        lambda model: model(FEATURES),
+        FEATURES,
+        EXAMPLES,
     ),
     Row("RecurrentLanguageModel", _language_model, lambda model: model(TOKENS)),
     Row("InducedModelMatching", _wrapper, lambda model: model(TOKENS)),
@@ -180,16 +271,17 @@ def test_a_model_that_holds_it_is_saved_and_loaded_in_safe_mode(made, tmp_path):
 
 
 def test_models_are_exported_as_saved_models(made, tmp_path):
-    _, thing, output = made
+    row, thing, output = made
     if not isinstance(thing, keras.Model):
         pytest.skip("only models are exported")
     module = tf.Module()
     module.model = thing
-    signature = [tf.TensorSpec([None, None], tf.int32)]
+    shape = [None, None if row.example.dtype == np.int32 else row.example.shape[1]]
+    signature = [tf.TensorSpec(shape, row.example.dtype)]
     module.call = tf.function(lambda t: thing(t), input_signature=signature)
     tf.saved_model.save(module, str(tmp_path / "saved"))
     reloaded = tf.saved_model.load(str(tmp_path / "saved"))
-    np.testing.assert_allclose(reloaded.call(TOKENS), output, atol=1e-6)
+    np.testing.assert_allclose(reloaded.call(row.example), output, atol=1e-6)
 
 
 def test_models_train_on_two_replicas(made, two_replicas):
@@ -199,12 +291,9 @@ def test_models_train_on_two_replicas(made, two_replicas):
     with two_replicas.scope():
         model = row.make()
         model.compile(keras.optimizers.SGD(0.1))
-    start = np.ones(2, np.int32)
-    data = tf.data.Dataset.from_tensor_slices(
-        ((TOKENS, start), np.roll(TOKENS, -1, axis=1), np.ones((2, 4), np.float32))
-    ).batch(2)
+    data = tf.data.Dataset.from_tensor_slices(row.batch).batch(2)
     history = model.fit(data, epochs=2, verbose=0, shuffle=False).history
-    assert np.isfinite(history["nll"]).all()
+    assert np.isfinite(history["loss"]).all()
 
 
 def test_every_public_class_has_a_row():
