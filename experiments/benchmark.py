@@ -14,6 +14,8 @@ Rows, W being a width:
   sampler-W  the same with the published sampler
   memory     peak memory of the crosstalk and of the direct gradient
   kneser-ney fits and distributions against NLTK
+  grid       REINFORCE with IMM on the toroidal grid, against its authors' script
+  logistic   logistic regression with IMM, many data sets at once
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     """Returns what measures each row, in the table's order."""
     import tensorflow as tf
 
-    from experiments.benchmarks import imm, kneser_ney, lstm, memory
+    from experiments.benchmarks import imm, kneser_ney, lstm, memory, small_tasks
     from experiments.benchmarks.stream import training_stream
 
     tf.config.set_visible_devices([], "GPU")
@@ -131,6 +133,8 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     rows["kneser-ney"] = functools.partial(
         kneser_ney.measure, preset, stream, seeds, (2, 3)
     )
+    rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)
+    rows["logistic"] = functools.partial(small_tasks.measure_logistic, preset, seeds)
     return rows
 
 

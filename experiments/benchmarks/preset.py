@@ -27,6 +27,12 @@ class Preset:
         fit_tokens: Tokens that the Kneser-Ney models are fitted to; None: all.
         contexts: Distinct short contexts whose distributions are computed.
         scored_pairs: Pairs (context, word) that NLTK scores.
+        grid_epochs: Epochs of a training on the toroidal grid.
+        grid_runs: Seeds of each of the four arms there.
+        logistic_runs: Data sets of logistic regression, trained side by side.
+        logistic_sizes: Examples of a data set.
+        logistic_steps: Steps of gradient descent.
+        whole_figures: Whether Figure 3 of the IMM paper is computed in full.
     """
 
     vocabulary_size: int = 10_000
@@ -45,6 +51,12 @@ class Preset:
     fit_tokens: int | None = None
     contexts: int = 350
     scored_pairs: int = 200
+    grid_epochs: int = 100
+    grid_runs: int = 30
+    logistic_runs: int = 300
+    logistic_sizes: tuple[int, ...] = (10, 50)
+    logistic_steps: int = 200
+    whole_figures: bool = True
 
 
 PRESETS = {
@@ -64,6 +76,12 @@ PRESETS = {
         fit_tokens=2_000,
         contexts=10,
         scored_pairs=5,
+        grid_epochs=3,
+        grid_runs=2,
+        logistic_runs=2,
+        logistic_sizes=(4,),
+        logistic_steps=5,
+        whole_figures=False,
     ),
     "small": Preset(),
     "paper": Preset(

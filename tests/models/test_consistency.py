@@ -12,8 +12,9 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
+from experiments.consistency.source import ExactSource
 from rlm_tf.models import InBatchContexts, InducedModelMatching, SampledContexts
-from rlm_tf.objectives.imm import induced_cross_entropy, noising_cross_entropy
+from rlm_tf.objectives.imm import noising_cross_entropy
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
 from rlm_tf.restricted import RestrictedModel
 from tests.references.class_source import ClassSource
@@ -21,78 +22,16 @@ from tests.references.class_source import ClassSource
 # === Exact objectives ===
 
 
-class ExactSource:
-    """A trigram source: `probs` `[S, E, V]`, `pi` `[S, E]` of short and extended."""
-
-    def __init__(self, probs, pi):
-        self.probs = np.asarray(probs, np.float64)
-        self.pi = np.asarray(pi, np.float64)
-        self.short = self.pi.sum(axis=1)
-        joint = self.pi[..., np.newaxis] * self.probs
-        self.bigram = joint.sum(axis=1) / self.short[:, np.newaxis]
-
-    def kl_divergence(self, probs):
-        """`KL(P || Q)`, pi-averaged, nats."""
-        ratios = np.log(self.probs) - np.log(probs)
-        return np.sum(self.pi[..., np.newaxis] * self.probs * ratios)
-
-    def cross_entropy(self, log_probs):
-        weights = self.pi[..., np.newaxis] * self.probs
-        return -tf.reduce_sum(weights * log_probs)
-
-    def induced(self, log_probs):
-        """The expected IMM loss; the extended contexts are the K samples."""
-        samples = tf.transpose(log_probs, [1, 0, 2])
-        loss = induced_cross_entropy(self.bigram, samples, np.log(self.pi.T)).loss
-        return tf.reduce_sum(self.short * loss)
-
-    def noising(self, log_probs):
-        """The expected noising loss."""
-        targets = np.broadcast_to(self.bigram[:, np.newaxis], self.probs.shape)
-        loss = noising_cross_entropy(targets, log_probs).loss
-        return tf.reduce_sum(self.pi * loss)
-
-    def minimise(self, risk, coefficient):
-        """Gradient descent on free logits from the uniform model; returns `Q`."""
-        logits = tf.Variable(tf.zeros(self.probs.shape, tf.float64))
-
-        @tf.function
-        def descend():
-            for _ in tf.range(8000):
-                with tf.GradientTape() as tape:
-                    log_probs = tf.nn.log_softmax(logits)
-                    loss = self.cross_entropy(log_probs) + coefficient * risk(log_probs)
-                logits.assign_sub(4.0 * tape.gradient(loss, logits))
-
-        descend()
-        return tf.nn.softmax(logits).numpy()
+_SOURCES = [ExactSource.proposition_5_1(), ExactSource.random_trigram()]
 
 
-def _proposition():
-    """The tensor of appendix B.2: rows are short, columns extended contexts."""
-    zero = np.array([[0.99, 0.01], [0.5, 0.5]])
-    return ExactSource(np.stack([zero, 1 - zero], axis=-1), [[0.4, 0.3], [0.2, 0.1]])
-
-
-def _random_trigram():
-    """Stationary words of a second-order chain over four words."""
-    chain = np.random.default_rng(8).dirichlet(np.full(4, 0.5), size=(4, 4))
-    # Descent takes long to find very small probabilities.
-    chain = 0.95 * chain + 0.05 / 4
-    pairs = np.full((4, 4), 1 / 16)
-    for _ in range(500):
-        pairs = np.einsum("uv,uvw->vw", pairs, chain)
-    return ExactSource(chain.transpose(1, 0, 2), pairs.T)
-
-
-@pytest.mark.parametrize("source", [_proposition(), _random_trigram()])
+@pytest.mark.parametrize("source", _SOURCES)
 @pytest.mark.parametrize("coefficient", [0.2, 1.0])
 def test_imm_finds_the_truth_and_noising_does_not(source, coefficient):
-    found = source.minimise(source.induced, coefficient)
+    found = source.minimise("induced", coefficient)
     assert source.kl_divergence(found) < 1e-6
-    found = source.minimise(source.noising, coefficient)
-    bigram = source.bigram[:, np.newaxis]
-    closed_form = (source.probs + coefficient * bigram) / (1 + coefficient)
+    found = source.minimise("noising", coefficient)
+    closed_form = source.noising_minimiser(coefficient)
     np.testing.assert_allclose(found, closed_form, atol=1e-6)
     assert source.kl_divergence(closed_form) > 0.01
 
@@ -103,19 +42,35 @@ def test_imm_finds_the_truth_and_noising_does_not(source, coefficient):
 )
 def test_numbers_of_proposition_5_1(coefficient, distance, excess):
     """`g(Q) = noising(Q) - noising(P)` is negative: noising prefers others to P."""
-    source = _proposition()
-    np.testing.assert_allclose(source.bigram, [[0.57, 0.43], [0.5, 0.5]], atol=1e-12)
-
-    def g(probs):
-        return source.noising(np.log(probs)) - source.noising(np.log(source.probs))
-
+    source = ExactSource.proposition_5_1()
+    np.testing.assert_allclose(source.restricted, [[0.57, 0.43], [0.5, 0.5]], 1e-12)
     # The paper prints -1.1.
-    np.testing.assert_allclose(g(np.full((2, 2, 2), 0.5)), -1.0979583173, atol=1e-9)
-    bigram = source.bigram[:, np.newaxis]
-    minimiser = (source.probs + coefficient * bigram) / (1 + coefficient)
+    uniform = np.full((2, 2, 2), 0.5)
+    np.testing.assert_allclose(source.g(uniform), -1.0979583173, atol=1e-9)
+    minimiser = source.noising_minimiser(coefficient)
     np.testing.assert_allclose(source.kl_divergence(minimiser), distance, atol=1e-9)
-    total = source.kl_divergence(minimiser) + coefficient * g(minimiser)
+    total = source.kl_divergence(minimiser) + coefficient * source.g(minimiser)
     np.testing.assert_allclose(total, excess, atol=1e-9)
+
+
+@pytest.mark.parametrize("source", _SOURCES)
+def test_expected_losses_by_loops(source, rng):
+    """Naive sums over full contexts and outcomes."""
+    probs = rng.dirichlet(np.ones(source.probs.shape[2]), size=source.probs.shape[:2])
+    cross_entropy = induced = noising = 0.0
+    for s, e in np.ndindex(*source.pi.shape):
+        q = probs[s, e]
+        cross_entropy -= source.pi[s, e] * np.sum(source.probs[s, e] * np.log(q))
+        noising -= source.pi[s, e] * np.sum(source.restricted[s] * np.log(q))
+    for s, weight in enumerate(source.pi.sum(axis=1)):
+        mean = sum(
+            source.pi[s, e] / weight * probs[s, e] for e in range(source.pi.shape[1])
+        )
+        induced -= weight * np.sum(source.restricted[s] * np.log(mean))
+    log_probs = tf.constant(np.log(probs))
+    np.testing.assert_allclose(source.cross_entropy(log_probs), cross_entropy)
+    np.testing.assert_allclose(source.induced(log_probs), induced)
+    np.testing.assert_allclose(source.noising(log_probs), noising)
 
 
 # === The in-batch loss ===
