@@ -12,6 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from experiments.consistency.study import PUBLISHED_G
+from experiments.drawing import save, table
 
 Numbers = dict[str, Any]
 
@@ -29,25 +30,28 @@ def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
 
 
 def _proposition(numbers: Numbers) -> str:
-    lines = [
-        f"g of the uniform model: {numbers['g_of_uniform']:.6f} nats (the paper: "
-        f"{PUBLISHED_G}). IMM risk of the uniform model: "
-        f"{numbers['imm_risk_of_uniform']:.7f} nats.",
-        "",
-        "| lambda | KL(P, noising minimiser) | f + lambda g there | descent reaches it "
-        "to | KL(P, IMM by descent) |",
-        "| ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for row in numbers["rows"]:
-        cells = (
+    titles = (
+        "lambda",
+        "KL(P, noising minimiser)",
+        "f + lambda g there",
+        "descent is off by",
+        "KL(P, IMM by descent)",
+    )
+    rows = [
+        (
             row["coefficient"],
             f"{row['kl_of_noising_minimiser']:.7f}",
             f"{row['f_plus_lambda_g']:.7f}",
             f"{row['descent_to_noising_minimiser']:.1e}",
             f"{row['kl_of_imm_by_descent']:.1e}",
         )
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-    return "\n".join(lines)
+        for row in numbers["rows"]
+    ]
+    return (
+        f"g of the uniform model: {numbers['g_of_uniform']:.6f} nats (the paper: "
+        f"{PUBLISHED_G}). IMM risk of the uniform model: "
+        f"{numbers['imm_risk_of_uniform']:.7f} nats.\n\n{table(titles, rows)}"
+    )
 
 
 def _curve(numbers: Numbers, path: pathlib.Path) -> str:
@@ -56,10 +60,7 @@ def _curve(numbers: Numbers, path: pathlib.Path) -> str:
     figure, panels = plt.subplots(
         1, len(names), figsize=(5 * len(names), 3.8), layout="constrained"
     )
-    lines = [
-        "| source | lambda | KL(P, Q*), noising | IMM |",
-        "| --- | ---: | ---: | ---: |",
-    ]
+    rows = []
     for axes, name in zip(panels, names, strict=True):
         members = [cell for cell in cells if cell["source"] == name]
         known = [cell for cell in members if cell["coefficient"] is not None]
@@ -68,20 +69,19 @@ def _curve(numbers: Numbers, path: pathlib.Path) -> str:
         axes.plot(x, [c["imm"] for c in known], "o-", c="#0072b2", label="IMM")
         (limit,) = [c["noising"] for c in members if c["coefficient"] is None]
         axes.axhline(limit, color="black", ls=":", label="P_bar itself")
-        axes.set(xscale="log", xlabel="lambda", title=name)
-        axes.set_ylabel("KL(P, Q*), nats")
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+        axes.set(xscale="log", xlabel="lambda", ylabel="KL(P, Q*), nats", title=name)
         for cell in members:
-            coefficient = cell["coefficient"]
-            imm = "-" if cell["imm"] is None else f"{cell['imm']:.1e}"
-            lines.append(
-                f"| {name} | {'infinite' if coefficient is None else coefficient} | "
-                f"{cell['noising']:.4f} | {imm} |"
+            finite = cell["coefficient"] is not None
+            rows.append(
+                (
+                    name,
+                    cell["coefficient"] if finite else "infinite",
+                    f"{cell['noising']:.4f}",
+                    f"{cell['imm']:.1e}" if finite else "-",
+                )
             )
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return "\n".join(lines)
+    save(figure, path)
+    return table(("source", "lambda", "KL(P, Q*), noising", "IMM"), rows)
 
 
 def _bias(numbers: Numbers, path: pathlib.Path) -> str:
@@ -99,14 +99,13 @@ def _bias(numbers: Numbers, path: pathlib.Path) -> str:
     axes.plot(k, [c["predicted"] for c in cells], c="black", lw=1, label="c / k")
     axes.set(xscale="log", yscale="log", xlabel="k, samples")
     axes.set_ylabel("bias of the IMM loss at Q = P, nats")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    lines = ["| k | bias, nats | c / k |", "| ---: | ---: | ---: |"]
-    for cell in cells:
-        lines.append(
-            f"| {cell['k']} | {cell['bias']:.5f} ± {cell['standard_error']:.5f} | "
-            f"{cell['predicted']:.5f} |"
+    save(figure, path)
+    rows = [
+        (
+            cell["k"],
+            f"{cell['bias']:.5f} ± {cell['standard_error']:.5f}",
+            f"{cell['predicted']:.5f}",
         )
-    return "\n".join(lines)
+        for cell in cells
+    ]
+    return table(("k", "bias, nats", "c / k"), rows)

@@ -12,6 +12,12 @@ import numpy as np
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from experiments.drawing import (
+    percentile_bars,
+    save,
+    spread,
+    table,
+)
 from experiments.logistic.gains import (
     best_ratio,
     equivalent_sizes,
@@ -42,26 +48,27 @@ def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
 def _figure_1(numbers: Numbers, folder: pathlib.Path) -> str:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(5.5, 3.8), layout="constrained")
-    _band(axes, RATIOS, [cell["imm_risk"] for cell in cells], _COLOURS["imm"], "Q")
+    percentile_bars(
+        axes, RATIOS, [cell["imm_risk"] for cell in cells], _COLOURS["imm"], "Q"
+    )
     entropy = float(np.mean(numbers["entropy_of_target"]))
     axes.axhline(entropy, color="black", ls=":", label="P_hat")
     axes.set_xlabel("lambda / (1 + lambda)")
     axes.set_ylabel("IMM(Q) per example, nats")
-    axes.legend(fontsize=8)
-    _save(figure, folder / "imm_logistic_figure1.png")
+    save(figure, folder / "imm_logistic_figure1.png")
     rows = [
         (
             cell["ratio"],
-            _spread(cell["imm_risk"], 3),
+            spread(cell["imm_risk"], 3),
             f"{np.std(cell['imm_risk'], ddof=1):.3f}",
-            _spread(cell["accuracy"], 3),
+            spread(cell["accuracy"], 3),
         )
         for cell in cells
     ]
     titles = ("ratio", "IMM(Q)", "standard deviation", "test accuracy")
     size, runs = (numbers["config"][key] for key in ("figure1_size", "figure1_runs"))
     return (
-        f"{_table(titles, rows)}\n\nn = {size}, {runs} runs; mean [10th, 90th "
+        f"{table(titles, rows)}\n\nn = {size}, {runs} runs; mean [10th, 90th "
         f"percentile]. IMM(Q) of P_hat itself, its entropy: {entropy:.3f}."
     )
 
@@ -88,14 +95,13 @@ def _figure_2(numbers: Numbers, folder: pathlib.Path) -> str:
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for arm in ("none", "imm"):
         values = [cell["accuracies"][arm] for cell in cells]
-        _band(axes, sizes, values, _COLOURS[arm], arm)
+        percentile_bars(axes, sizes, values, _COLOURS[arm], arm)
     for arm in ("interpolation", "noising"):
         label = "noising, best ratio" if arm == "noising" else arm
         axes.plot(sizes, means[arm], "--", color=_COLOURS[arm], lw=1, label=label)
     axes.set_xlabel("n, examples")
     axes.set_ylabel("test accuracy")
-    axes.legend(loc="lower right", fontsize=8)
-    _save(figure, folder / "imm_logistic_figure2.png")
+    save(figure, folder / "imm_logistic_figure2.png")
     rows = []
     for cell in cells:
         values = cell["accuracies"]
@@ -109,11 +115,11 @@ def _figure_2(numbers: Numbers, folder: pathlib.Path) -> str:
             (
                 cell["size"],
                 f"{cell['ratio']:.3f}",
-                _spread(values["none"]),
-                _spread(values["imm"]),
-                _spread(values["interpolation"]),
+                spread(values["none"], 3),
+                spread(values["imm"], 3),
+                spread(values["interpolation"], 3),
                 f"{cell['mu']:.2f}",
-                _spread(values[best]),
+                spread(values[best], 3),
                 best.removeprefix("noising "),
             )
         )
@@ -127,7 +133,7 @@ def _figure_2(numbers: Numbers, folder: pathlib.Path) -> str:
         "noising",
         "its ratio",
     )
-    return f"{_table(titles, rows)}\n\n{claims(numbers)}"
+    return f"{table(titles, rows)}\n\n{claims(numbers)}"
 
 
 def claims(numbers: Numbers) -> str:
@@ -186,12 +192,11 @@ def _figure_4(numbers: Numbers, folder: pathlib.Path) -> str:
     for axes, rate in zip(panels[0], rates, strict=True):
         for number, size in enumerate(sorted({cell["size"] for cell in cells})):
             values = _by_ratio(cells, rate, size)
-            _band(axes, RATIOS, values, f"C{number}", f"n = {size}", lw=0.8)
+            percentile_bars(axes, RATIOS, values, f"C{number}", f"n = {size}", lw=0.8)
         axes.set_title(f"learning rate {rate}")
         axes.set_xlabel("lambda / (1 + lambda)")
         axes.set_ylabel("test accuracy")
-        axes.legend(fontsize=7)
-    _save(figure, folder / "imm_logistic_figure4.png")
+    save(figure, folder / "imm_logistic_figure4.png")
     return _sweep_table(numbers)
 
 
@@ -227,9 +232,9 @@ def _tuning(numbers: Numbers, folder: pathlib.Path) -> str:
                     f"{np.mean(cell['ratios']):.2f} / "
                     f"{np.median(cell['inverse_bandwidths']):g}"
                 )
-            rows.append((cell["size"], arm, _spread(values), chosen))
+            rows.append((cell["size"], arm, spread(values, 3), chosen))
     titles = ("n", "arm", "test accuracy", "ratio (mean) / alpha (median)")
-    return _table(titles, rows)
+    return table(titles, rows)
 
 
 def _choices(numbers: Numbers, folder: pathlib.Path) -> str:
@@ -243,12 +248,12 @@ def _choices(numbers: Numbers, folder: pathlib.Path) -> str:
             (
                 cell["task"],
                 cell["size"],
-                *[_spread(values[arm]) for arm in values],
+                *[spread(values[arm], 3) for arm in values],
                 f"{gain.mean():+.3f} ± {error:.3f}",
             )
         )
     arms = [*numbers["cells"][0]["accuracies"]]
-    return _table(("task", "n", *arms, "gain ± standard error"), rows)
+    return table(("task", "n", *arms, "gain ± standard error"), rows)
 
 
 _PARTS = {
@@ -279,44 +284,4 @@ def _sweep_table(numbers: Numbers) -> str:
         for size in sorted({cell["size"] for cell in cells}):
             values = _by_ratio(cells, rate, size)
             rows.append((rate, size, *[f"{np.mean(each):.3f}" for each in values]))
-    return _table(("learning rate", "n", *[f"r = {r}" for r in RATIOS]), rows)
-
-
-def _spread(values: Sequence[float], digits: int = 3) -> str:
-    low, high = np.percentile(values, [10, 90])
-    return f"{np.mean(values):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [titles, ["---:"] * len(titles), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
-def _band(
-    axes: Any,
-    x: Sequence[float],
-    values: Sequence[Sequence[float]],
-    colour: str,
-    label: str,
-    lw: float = 1.5,
-) -> None:
-    """Draws means with bars from the 10th to the 90th percentile."""
-    means = np.array([np.mean(each) for each in values])
-    low, high = np.transpose([np.percentile(each, [10, 90]) for each in values])
-    axes.errorbar(
-        x,
-        means,
-        [np.maximum(means - low, 0), np.maximum(high - means, 0)],
-        color=colour,
-        capsize=2,
-        lw=lw,
-        elinewidth=0.6,
-        label=label,
-    )
-
-
-def _save(figure: Any, path: pathlib.Path) -> None:
-    for axes in figure.axes:
-        axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    return table(("learning rate", "n", *[f"r = {r}" for r in RATIOS]), rows)

@@ -11,6 +11,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from experiments.drawing import save, table
+
 Numbers = dict[str, Any]
 
 
@@ -40,7 +42,7 @@ def _finite_sample(numbers: Numbers, path: pathlib.Path) -> str:
         )
     axes.axhline(0, color="black", lw=0.6)
     axes.set(xlabel="examples per parameter", ylabel="gain in test accuracy")
-    _save(figure, path)
+    save(figure, path)
     rows = [
         (
             cell["features"],
@@ -53,7 +55,7 @@ def _finite_sample(numbers: Numbers, path: pathlib.Path) -> str:
         for cell in cells
     ]
     titles = ("features", "n", "n / parameters", "none", "gain of IMM", "ratio")
-    return _table(titles, rows)
+    return table(titles, rows)
 
 
 def _restrictions(numbers: Numbers, path: pathlib.Path) -> str:
@@ -61,7 +63,7 @@ def _restrictions(numbers: Numbers, path: pathlib.Path) -> str:
     sizes = _distinct(cell["size"] for cell in cells)
     _bars(cells, sizes, _distinct(cell["arm"] for cell in cells), path)
     titles = ("restricted models", *[f"n = {size} (gain)" for size in sizes])
-    return _table(titles, _by_arm_and_size(cells))
+    return table(titles, _by_arm_and_size(cells))
 
 
 def _by_arm_and_size(cells: Sequence[Numbers]) -> list[tuple[str, ...]]:
@@ -95,7 +97,7 @@ def _bars(
     )
     axes.axhline(0, color="black", lw=0.6)
     axes.set_ylabel("gain in test accuracy")
-    _save(figure, path)
+    save(figure, path)
 
 
 def _text_restrictions(numbers: Numbers, path: pathlib.Path) -> str:
@@ -106,10 +108,10 @@ def _text_restrictions(numbers: Numbers, path: pathlib.Path) -> str:
     low = min(cell["test"] for cell in cells)
     axes.set_xlim(left=0.9 * low)
     axes.set_xlabel("test perplexity")
-    _save(figure, path)
+    save(figure, path)
     rows = [(c["arm"], f"{c['valid']:.2f}", f"{c['test']:.2f}") for c in cells]
     return (
-        f"{_table(('restricted models', 'valid', 'test'), rows)}\n\nPerplexity, "
+        f"{table(('restricted models', 'valid', 'test'), rows)}\n\nPerplexity, "
         f"embedded corpus, {numbers['train_tokens']:,} training tokens, one seed."
     )
 
@@ -127,7 +129,7 @@ def _coefficient_rules(numbers: Numbers, path: pathlib.Path) -> str:
             for n in sizes
         ]
         rows.append((arm, *texts))
-    return _table(("rule", *[f"n = {n} (gain), mean ratio" for n in sizes]), rows)
+    return table(("rule", *[f"n = {n} (gain), mean ratio" for n in sizes]), rows)
 
 
 def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
@@ -149,7 +151,7 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     _lines(panels[-1], [c for c in grid if c["kind"] != "none"], "kind")
     panels[-1].axhline(none["mean"], color="black", ls=":", lw=1, label="none")
     panels[-1].set(title="grid: share of another policy", ylabel="return")
-    _save(figure, path)
+    save(figure, path)
     arms = _distinct(cell["arm"] for cell in cells)
     rows = []
     for kind in kinds:
@@ -158,9 +160,9 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
                 c["arm"]: c for c in cells if (c["kind"], c["amount"]) == (kind, amount)
             }
             rows.append((kind, f"{amount:g}", *[_gain(by_arm[arm]) for arm in arms]))
-    text = _table(("P_hat", "amount", *arms), rows)
+    text = table(("P_hat", "amount", *arms), rows)
     grid_rows = [(c["kind"], c["amount"], _mean(c, 2), _gain(c, 2)) for c in grid]
-    grid_table = _table(("target mixed with", "share", "return", "gain"), grid_rows)
+    grid_table = table(("target mixed with", "share", "return", "gain"), grid_rows)
     return (
         f"{text}\n\nGains in test accuracy at n = {numbers['size']} over no IMM, "
         f"{_mean(numbers['plain'])}.\n\n{grid_table}"
@@ -185,7 +187,7 @@ def _regularisers(numbers: Numbers, path: pathlib.Path) -> str:
             )
     axes.set_xticks(places, [f"{cell['decay']:g}" for cell in members])
     axes.set(xlabel="weight decay", ylabel="test accuracy")
-    _save(figure, path)
+    save(figure, path)
     rows = [
         (
             cell["size"],
@@ -196,7 +198,7 @@ def _regularisers(numbers: Numbers, path: pathlib.Path) -> str:
         )
         for cell in cells
     ]
-    return _table(("n", "weight decay", "none", "imm", "gain"), rows)
+    return table(("n", "weight decay", "none", "imm", "gain"), rows)
 
 
 def _text_regularisers(numbers: Numbers, path: pathlib.Path) -> str:
@@ -212,7 +214,7 @@ def _text_regularisers(numbers: Numbers, path: pathlib.Path) -> str:
             label=name,
         )
     axes.set(xlabel="dropout", ylabel="test perplexity")
-    _save(figure, path)
+    save(figure, path)
     rows = []
     for key in _distinct((c["dropout"], c["decay"]) for c in cells):
         by_arm = {c["arm"]: c for c in cells if (c["dropout"], c["decay"]) == key}
@@ -223,8 +225,8 @@ def _text_regularisers(numbers: Numbers, path: pathlib.Path) -> str:
         ratio = by_arm["imm"]["test"] / by_arm["none"]["test"] - 1
         rows.append((key[0], f"{key[1]:g}", *texts, f"{100 * ratio:+.1f} %"))
     titles = ("dropout", "weight decay", "none", "imm", "test")
-    table = _table(titles, rows)
-    return f"{table}\n\nPerplexity, valid / test, embedded corpus, one seed."
+    text = table(titles, rows)
+    return f"{text}\n\nPerplexity, valid / test, embedded corpus, one seed."
 
 
 def _digits(numbers: Numbers, path: pathlib.Path) -> str:
@@ -243,11 +245,11 @@ def _digits(numbers: Numbers, path: pathlib.Path) -> str:
             label=arm,
         )
     axes.set(xscale="log", xlabel="whole images", ylabel="test accuracy")
-    _save(figure, path)
+    save(figure, path)
     sizes = _distinct(cell["size"] for cell in cells)
     titles = ("arm", *[f"{size} images (gain)" for size in sizes])
     return (
-        f"{_table(titles, _by_arm_and_size(cells))}\n\nThe patch alone: "
+        f"{table(titles, _by_arm_and_size(cells))}\n\nThe patch alone: "
         f"{numbers['patch_accuracy']:.3f}."
     )
 
@@ -289,17 +291,3 @@ def _lines(axes: Any, cells: Sequence[Numbers], key: str) -> None:
             lw=1,
             label=name,
         )
-
-
-def _table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
-def _save(figure: Any, path: pathlib.Path) -> None:
-    for axes in figure.axes:
-        axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=7)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -12,6 +12,7 @@ import numpy as np
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+from experiments.drawing import percentile_bars, save, spread, table
 from experiments.reinforce import reference
 from experiments.reinforce.study import ARMS, FIXED, RATIOS
 
@@ -43,12 +44,6 @@ def report(found: Mapping[str, dict[str, Any]], folder: pathlib.Path) -> str:
     return "\n\n".join(texts) + "\n"
 
 
-def spread(values: list[float]) -> str:
-    """Returns `mean [10th, 90th percentile]`."""
-    low, high = np.percentile(values, [10, 90])
-    return f"{np.mean(values):.2f} [{low:.2f}, {high:.2f}]"
-
-
 def published_spread(values: Sequence[float] | None) -> str:
     """Returns the same of published numbers: mean, 10th and 90th percentile."""
     if values is None:
@@ -60,20 +55,17 @@ def published_spread(values: Sequence[float] | None) -> str:
 def figure_3_table(numbers: dict[str, Any]) -> str:
     """Returns mean return and percentiles by epochs and arm, the published beside."""
     cells = {(c["arm"], c["epochs"]): c["returns"] for c in numbers["cells"]}
-    arms = [*ARMS, FIXED]
-    lines = [
-        f"| epochs | {' | '.join(f'{arm} | published' for arm in ARMS)} | {FIXED} |",
-        f"| ---: |{' --- |' * (2 * len(ARMS) + 1)}",
-    ]
+    titles = ["epochs"]
+    for arm in ARMS:
+        titles += [arm, "published"]
+    rows = []
     for epochs in numbers["config"]["epochs"]:
         row = [str(epochs)]
-        for arm in arms:
+        for arm in ARMS:
             row.append(spread(cells[arm, epochs]))
-            if arm == FIXED:
-                continue
             row.append(published_spread(reference.FIGURE_3[arm].get(epochs)))
-        lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines)
+        rows.append([*row, spread(cells[FIXED, epochs])])
+    return table([*titles, FIXED], rows)
 
 
 def differences(numbers: dict[str, Any]) -> dict[tuple[str, int], float]:
@@ -116,17 +108,17 @@ def search_table(numbers: dict[str, Any]) -> str:
     """Returns mean return and percentiles by ratio and epochs, the published beside."""
     cells = {(c["ratio"], c["epochs"]): c["returns"] for c in numbers["cells"]}
     counts = numbers["config"]["search_epochs"]
-    lines = [
-        f"| ratio | {' | '.join(f'{n} epochs | published' for n in counts)} |",
-        f"| ---: |{' --- |' * (2 * len(counts))}",
-    ]
+    titles = ["ratio"]
+    for epochs in counts:
+        titles += [f"{epochs} epochs", "published"]
+    rows = []
     for ratio in RATIOS:
         row = [str(ratio)]
         for epochs in counts:
             row.append(spread(cells[ratio, epochs]))
             row.append(published_spread(reference.SEARCH[ratio].get(epochs)))
-        lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines)
+        rows.append(row)
+    return table(titles, rows)
 
 
 def draw_figure_3(numbers: dict[str, Any], path: pathlib.Path) -> None:
@@ -134,40 +126,22 @@ def draw_figure_3(numbers: dict[str, Any], path: pathlib.Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for arm in (*ARMS, FIXED):
         members = [cell for cell in numbers["cells"] if cell["arm"] == arm]
-        epochs = np.array([cell["epochs"] for cell in members])
-        means = np.array([np.mean(cell["returns"]) for cell in members])
+        epochs = [cell["epochs"] for cell in members]
+        returns = [cell["returns"] for cell in members]
+        colour = _COLOURS[arm]
         if arm == FIXED:
-            axes.plot(epochs, means, ":", color=_COLOURS[arm], label=arm)
+            means = [np.mean(each) for each in returns]
+            axes.plot(epochs, means, ":", color=colour, label=f"IMM, {arm}")
             continue
-        low, high = np.transpose(
-            [np.percentile(cell["returns"], [10, 90]) for cell in members]
-        )
         label = arm if arm == "none" else f"IMM, {arm}"
-        axes.errorbar(
-            epochs,
-            means,
-            [means - low, high - means],
-            color=_COLOURS[arm],
-            capsize=2,
-            elinewidth=0.8,
-            label=label,
-        )
-        published = reference.FIGURE_3[arm]
-        axes.plot(
-            [*published],
-            [values[0] for values in published.values()],
-            "x",
-            color=_COLOURS[arm],
-            markersize=5,
-        )
-    axes.plot([], [], "x", color="black", markersize=5, label="published means")
+        percentile_bars(axes, epochs, returns, colour, label)
+        published = {n: values[0] for n, values in reference.FIGURE_3[arm].items()}
+        axes.plot([*published], [*published.values()], "x", color=colour, ms=5)
+    axes.plot([], [], "x", color="black", ms=5, label="published means")
     axes.set_xlabel("epochs of 50 steps")
     axes.set_ylabel(f"return of {numbers['config']['horizon']} steps")
     axes.set_title("REINFORCE on the toroidal grid, with and without IMM")
-    axes.legend(loc="lower right", fontsize=8)
-    axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)
 
 
 def draw_search(numbers: dict[str, Any], path: pathlib.Path) -> None:
@@ -175,30 +149,18 @@ def draw_search(numbers: dict[str, Any], path: pathlib.Path) -> None:
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for number, epochs in enumerate(numbers["config"]["search_epochs"]):
         members = [cell for cell in numbers["cells"] if cell["epochs"] == epochs]
-        ratios = np.array([cell["ratio"] for cell in members])
-        means = np.array([np.mean(cell["returns"]) for cell in members])
-        low, high = np.transpose(
-            [np.percentile(cell["returns"], [10, 90]) for cell in members]
-        )
-        axes.errorbar(
-            ratios + 0.008 * (number - 1),
-            means,
-            [means - low, high - means],
-            capsize=2,
-            elinewidth=0.8,
-            color=f"C{number}",
-            label=f"{epochs} epochs",
-        )
-        known = [r for r in RATIOS if epochs in reference.SEARCH[r]]
+        # Side by side, so that bars do not hide each other.
+        places = [cell["ratio"] + 0.008 * (number - 1) for cell in members]
+        returns = [cell["returns"] for cell in members]
+        colour = f"C{number}"
+        percentile_bars(axes, places, returns, colour, f"{epochs} epochs")
+        known = [ratio for ratio in RATIOS if epochs in reference.SEARCH[ratio]]
         values = [reference.SEARCH[ratio][epochs][0] for ratio in known]
-        axes.plot(known, values, "x", color=f"C{number}", markersize=5)
-    axes.plot([], [], "x", color="black", markersize=5, label="published means")
+        axes.plot(known, values, "x", color=colour, ms=5)
+    axes.plot([], [], "x", color="black", ms=5, label="published means")
     axes.set_xlabel("lambda / (1 + lambda)")
     axes.set_ylabel(f"return of {numbers['config']['horizon']} steps")
-    axes.legend(fontsize=8)
-    axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)
 
 
 def draw_figure_5(numbers: dict[str, Any], path: pathlib.Path) -> None:
@@ -208,5 +170,4 @@ def draw_figure_5(numbers: dict[str, Any], path: pathlib.Path) -> None:
     figure.colorbar(image, label="reward")
     axes.set_xlabel("x")
     axes.set_ylabel("y")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)

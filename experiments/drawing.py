@@ -1,0 +1,67 @@
+"""Tables and plots that several reports share."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+def table(
+    titles: Sequence[str], rows: Sequence[Sequence[Any]], left: Sequence[int] = (0,)
+) -> str:
+    """Returns a Markdown table; columns but those of `left` are aligned to the right."""
+    rule = ["---" if index in left else "---:" for index in range(len(titles))]
+    return "\n".join(
+        f"| {' | '.join(map(str, line))} |" for line in (titles, rule, *rows)
+    )
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Returns `mean [10th percentile, 90th percentile]` of runs."""
+    low, high = np.percentile(values, [10, 90])
+    return f"{np.mean(values):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def percentile_bars(
+    axes: Any,
+    x: Sequence[float],
+    values: Sequence[Sequence[float]],
+    colour: str,
+    label: str,
+    **options: Any,
+) -> None:
+    """Draws means with bars from the 10th to the 90th percentile.
+
+    Args:
+        axes: Where to draw.
+        x: One number for each point.
+        values: The runs of each point.
+        colour: Of line and bars.
+        label: In the legend.
+        **options: Of `errorbar`.
+    """
+    means = np.array([np.mean(each) for each in values])
+    low, high = np.transpose([np.percentile(each, [10, 90]) for each in values])
+    # A mean may lie beyond a percentile.
+    bars = [np.maximum(means - low, 0), np.maximum(high - means, 0)]
+    options = {"capsize": 2, "elinewidth": 0.7, "lw": 1.3, **options}
+    axes.errorbar(x, means, bars, color=colour, label=label, **options)
+
+
+def save(figure: Any, path: pathlib.Path) -> None:
+    """Writes a figure, with grids and with legends where there are labels."""
+    for axes in figure.axes:
+        if axes.get_images() or axes.get_label() == "<colorbar>":
+            continue
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
