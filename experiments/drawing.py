@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 def table(
     titles: Sequence[str], rows: Sequence[Sequence[Any]], left: Sequence[int] = (0,)
 ) -> str:
-    """Returns a Markdown table; columns but those of `left` are aligned to the right."""
+    """Returns a Markdown table; columns are right-aligned but those of `left`."""
     rule = ["---" if index in left else "---:" for index in range(len(titles))]
     return "\n".join(
         f"| {' | '.join(map(str, line))} |" for line in (titles, rule, *rows)
