@@ -12,7 +12,8 @@ import pytest
 
 from experiments.logistic import gains
 from experiments.reinforce import report as reinforce_report
-from experiments.reinforce.config import ratio_for
+from experiments.reinforce import study as reinforce_study
+from experiments.reinforce.config import ReinforceConfig, ratio_for
 
 ROOT = pathlib.Path(__file__).parents[2]
 _QUESTIONS = (
@@ -102,6 +103,18 @@ def test_differences_are_in_standard_errors():
     # The sample variance of the two is 2, of their mean 1.
     assert found == pytest.approx(2.0 / np.sqrt(1.0 + deviation**2 / 30))
     assert "1 by more than three" not in reinforce_report.agreement(numbers)
+
+
+def test_cells_of_figure_3_are_the_published_ones():
+    """At 50 and 75 epochs, where IMM gains most: many standard errors."""
+    config = ReinforceConfig(epochs=(50, 75), search_epochs=(50,))
+    numbers = reinforce_study.figure_3(config)
+    distances = reinforce_report.differences(numbers)
+    assert len(distances) == 8
+    assert max(map(abs, distances.values())) < 3
+    means = {(c["arm"], c["epochs"]): np.mean(c["returns"]) for c in numbers["cells"]}
+    for epochs in config.epochs:
+        assert means["max-utility", epochs] > means["none", epochs] + 4
 
 
 # === Logistic regression ===

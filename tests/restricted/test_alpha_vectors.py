@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
+
 import numpy as np
 import pytest
 
@@ -13,21 +16,9 @@ from rlm_tf.restricted import (
     utilities,
 )
 
-# The upper action's vector in the published cache, rows y = 0..10, x = 0..5; the other
-# columns are its mirror image.
-_UP = """
-1.83702 2.04209 2.26972 2.52111 2.77242 2.90138
-1.83703 2.04219 2.27034 2.52344 2.77760 2.90815
-2.04214 2.27037 2.52710 2.81804 3.11719 3.27119
-2.26989 2.52530 2.81966 3.17397 3.55746 3.75727
-2.52139 2.80717 3.14800 3.58083 4.07266 4.33082
-2.77257 3.08777 3.46574 3.94402 4.44660 4.70943
-2.90122 3.22876 3.61155 4.06432 4.49014 4.64396
-2.77213 3.08289 3.43418 3.82427 4.18011 4.36149
-2.52094 2.80215 3.11551 3.45755 3.79830 3.97261
-2.26967 2.52284 2.80377 3.11370 3.42331 3.58213
-2.04208 2.26971 2.52280 2.80170 3.08084 3.22374
-"""
+_PUBLISHED = json.loads(
+    (pathlib.Path(__file__).parents[1] / "references/toroidal_grid.json").read_text()
+)
 
 
 def _grid_solution() -> tuple[np.ndarray, np.ndarray, int]:
@@ -39,11 +30,9 @@ def _grid_solution() -> tuple[np.ndarray, np.ndarray, int]:
 def test_vectors_of_the_grid_are_the_published_ones():
     alphas, _, iterations = _grid_solution()
     assert alphas.shape == (121, 4) and iterations == 61
-    half = np.array([line.split() for line in _UP.split("\n") if line], float)
     up = alphas[:, 0].reshape(11, 11)
-    np.testing.assert_allclose(up[:, :6], half, atol=6e-6)
-    # To the last digits: one of its entries in full, and the symmetries, exactly.
-    np.testing.assert_allclose(up[:, 10:5:-1], up[:, :5], atol=1e-12)
+    np.testing.assert_allclose(up, _PUBLISHED["alphas_up"], rtol=0, atol=1e-12)
+    # The other actions' vectors are its mirror images.
     np.testing.assert_allclose(alphas[:, 1].reshape(11, 11), up[::-1], atol=1e-12)
     np.testing.assert_allclose(alphas[:, 2].reshape(11, 11), up.T, atol=1e-12)
     np.testing.assert_allclose(alphas[:, 3].reshape(11, 11), up.T[:, ::-1], atol=1e-12)
@@ -71,23 +60,16 @@ def test_vectors_of_the_grid_are_sixty_one_sweeps_of_q_iteration():
 def test_utilities_and_policies_of_the_grid():
     alphas, beliefs, _ = _grid_solution()
     found = utilities(alphas, beliefs)
-    np.testing.assert_allclose(
-        found[2],
-        [2.908033377538955, 2.9080333775389544, 2.6200795257081704, 3.2146814121898912],
-        atol=1e-12,
-    )
+    np.testing.assert_allclose(found, _PUBLISHED["utilities"], rtol=0, atol=1e-12)
     # RIGHT, a tie of UP and DOWN that goes to the first, LEFT.
     hard = alpha_vector_policy(alphas, beliefs).probs(np.arange(11)).numpy()
     np.testing.assert_array_equal(
         hard.argmax(axis=1), [3, 3, 3, 3, 3, 0, 2, 2, 2, 2, 2]
     )
     np.testing.assert_array_equal(hard.max(axis=1), 1)
-    for temperature, expected in (
-        (0.5, [0.2268, 0.2268, 0.1275, 0.4188]),
-        (1.0, [0.2434, 0.2434, 0.1825, 0.3307]),
-    ):
-        soft = alpha_vector_policy(alphas, beliefs, temperature).probs([2]).numpy()
-        np.testing.assert_allclose(soft[0], expected, atol=5e-5)
+    for temperature in (0.5, 1.0):
+        soft = alpha_vector_policy(alphas, beliefs, temperature).probs(np.arange(11))
+        np.testing.assert_allclose(soft, _PUBLISHED[f"softmax_{temperature}"], 1e-6)
 
 
 def test_the_environments_reward_gives_the_same_argmax():

@@ -8,7 +8,13 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.data import LinearDiscriminant
-from rlm_tf.restricted import BayesDiscriminant, Belief, BinnedModel, TabularModel
+from rlm_tf.restricted import (
+    BayesDiscriminant,
+    Belief,
+    BinnedModel,
+    NeuralFeatureModel,
+    TabularModel,
+)
 
 
 def _reloaded(layer: keras.layers.Layer, example: np.ndarray, path) -> keras.Model:
@@ -208,3 +214,30 @@ def test_files_keep_feature_models(layer, example, tmp_path):
     loaded = _reloaded(layer, example, tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded(example), layer(example))
     assert loaded.get_config() == layer.get_config()
+
+
+# === Networks ===
+
+
+def test_a_network_learns_pairs_and_stays_frozen(rng):
+    network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    model = NeuralFeatureModel(network)
+    assert (model.num_features, model.num_outcomes) == (2, 3)
+    features = rng.normal(size=(300, 2)).astype(np.float32)
+    outcomes = (features @ [[1, 0, -1], [0, 1, -1]]).argmax(axis=1)
+    before = model.log_probs(features).numpy()[np.arange(300), outcomes].mean()
+    model.fit_pairs(features, outcomes, epochs=20, learning_rate=0.05)
+    after = model.log_probs(features).numpy()[np.arange(300), outcomes].mean()
+    assert after > before + 0.3
+    assert not model.trainable_variables
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model.log_probs(features))
+    variables = [variable.value for variable in network.variables]
+    assert tape.gradient(loss, variables) == [None, None]
+
+
+def test_networks_of_other_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"map features \[N L\] to logits \[N V\]"):
+        NeuralFeatureModel(
+            keras.Sequential([keras.Input((2, 2)), keras.layers.Dense(3)])
+        )

@@ -1,0 +1,103 @@
+"""What the studies of open questions compute, against loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.questions import (
+    coefficient_rules,
+    digits,
+    imperfect,
+    restrictions,
+)
+from experiments.questions.config import QuestionsConfig
+from experiments.questions.logistic_task import Task, summary
+from rlm_tf.models import LogisticWeights
+
+_CONFIG = QuestionsConfig(runs=3, steps=50, test_points=500)
+
+
+def test_summary_is_of_paired_differences():
+    found = summary([1.0, 2.0, 6.0], [0.0, 2.0, 1.0])
+    assert found["mean"] == pytest.approx(3.0)
+    assert found["error"] == pytest.approx(np.sqrt(7.0 / 3))
+    assert found["gain"] == pytest.approx(2.0)
+    assert found["gain_error"] == pytest.approx(np.sqrt(7.0 / 3))
+
+
+def test_advantage_by_loops(rng):
+    """Mean log P_hat - log Q_hat on held-out pairs; Q_hat over the run's examples."""
+    task = Task(_CONFIG)
+    x, _ = task.data(4)
+    held_out = task.source.sample(5, rng)
+    kernels = rng.normal(size=(3, 3)).astype(np.float32)
+    biases = rng.normal(size=3).astype(np.float32)
+    weights = LogisticWeights(tf.constant(kernels), tf.constant(biases))
+    found = coefficient_rules._advantages(task, weights, x, held_out)
+    points, labels = held_out
+    for run in range(3):
+        total = 0.0
+        for point, label in zip(points, labels, strict=True):
+            kernel = np.exp(-np.abs(x[run, :, 0] - point[0]))
+            mixed = np.column_stack([np.full(4, point[0]), x[run, :, 1:]])
+            probs = 1 / (1 + np.exp(-(mixed @ kernels[run] + biases[run])))
+            induced = np.sum(kernel * probs) / kernel.sum()
+            own = float(task.targets(point[np.newaxis])[0])
+            total += np.log(own if label else 1 - own)
+            total -= np.log(induced if label else 1 - induced)
+        assert found[run] == pytest.approx(total / 5, rel=1e-4)
+
+
+def test_clusters_average_over_their_members(rng):
+    task = Task(_CONFIG)
+    x, _ = task.data(6)
+    centres = rng.uniform(-1, 1, (2, 3))
+    found = restrictions._clusters(task, x, centres)
+    nearest = np.linalg.norm(x[:, :, None] - centres, axis=-1).argmin(axis=-1)
+    for run in range(3):
+        for n in range(6):
+            members = nearest[run] == nearest[run, n]
+            np.testing.assert_allclose(
+                found.kernel[:, run, n], members / members.sum(), rtol=1e-6
+            )
+    assert not np.any(found.substituted)
+    # What is known of a cluster is how often its points have label 1.
+    sample, labels = task.source.sample(200_000, rng)
+    of_sample = np.linalg.norm(sample[:, None] - centres, axis=-1).argmin(axis=-1)
+    share = labels[of_sample == nearest[0, 0]].mean()
+    assert float(found.target_probs[0, 0]) == pytest.approx(share, abs=0.01)
+
+
+def test_degraded_models():
+    probs = np.array([0.2, 0.5, 0.9])
+    squared = probs**2 / (probs**2 + (1 - probs) ** 2)
+    np.testing.assert_allclose(imperfect._tempered(0.5)(probs), squared)
+    np.testing.assert_allclose(imperfect._tempered(1.0)(probs), probs)
+    np.testing.assert_allclose(imperfect._flipped(0.5)(probs), 0.5)
+    np.testing.assert_allclose(imperfect._flipped(0.1)(probs), 0.1 + 0.8 * probs)
+
+
+def test_patches_are_the_inner_pixels():
+    images = np.zeros((1, 8, 8, 1), np.float32)
+    images[0, 2:6, 2:6] = 1
+    assert digits._patches(images).shape == (1, 16)
+    assert digits._patches(images).all() and not digits._patches(1 - images).any()
+    found, labels = digits._digits(1)
+    assert found.shape == (1797, 8, 8, 1) and found.max() == 1.0
+    assert np.bincount(labels).min() > 150
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"runs": 0}, "--runs must be positive, found 0"),
+        ({"sizes": ()}, "--sizes must not be empty"),
+        ({"features": (1,)}, "--features must be 2 at least"),
+        ({"text_arms": ("none", "4-gram")}, "--text_arms must join some of bigram"),
+    ],
+)
+def test_impossible_settings(changes, message):
+    with pytest.raises(ValueError, match=message):
+        QuestionsConfig(**changes).check()
