@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
             print(f"{report.induced_table(members)}\n")
             title = f"{corpus['name']}, {corpus['train_tokens']:,} training tokens"
             report.learning_curves(members, figures / f"imm_lm_{name}.png", title)
-        if name in ("tuning", "ablation", "ablation_all"):
+        if name in ("tuning", "ablation"):
             print(f"{report.settings_table(members)}\n")
         if name == "ablation":
             print(f"{report.counts_table(members)}\n")

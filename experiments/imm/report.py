@@ -143,7 +143,7 @@ def rates_line(rows: Sequence[Row]) -> str:
     """
     texts = []
     for name, members in grouped(rows).items():
-        rates = [row["curve"][-1]["learning_rate"] for row in members]
+        rates = [row["curve"][-1].get("learning_rate", float("nan")) for row in members]
         low, high = f"{min(rates):.2g}", f"{max(rates):.2g}"
         texts.append(f"{name} {low if low == high else f'{low} to {high}'}")
     return f"Learning rate of the last epoch: {', '.join(texts)}."

@@ -184,24 +184,6 @@ def ablation(seeds: list[int]) -> list[Run]:
     ]
 
 
-def ablation_all(seeds: list[int]) -> list[Run]:
-    """Coverage or counts? In-batch IMM with Kneser-Ney of all the text, 10 epochs.
-
-    Without a bank: every position at lambda 1; and only those with five predictions, at
-    the weight that each position has with the tuned bank of 20,000 (lambda / coverage
-    is 1 / 0.77 there, and coverage 0.39 here).
-    """
-    base = dataclasses.replace(PTB, epochs=10, seed=seeds[0])
-    variants: dict[str, dict[str, Any]] = {
-        "no-bank-count-1": {"min_count": 1},
-        "no-bank-count-5-lambda-0.51": {"coefficient": 0.51},
-    }
-    return [
-        Run(name, arm_config(base, "imm-in-batch-all", **{"bank_size": 0, **changes}))
-        for name, changes in variants.items()
-    ]
-
-
 def sampler(seeds: list[int]) -> list[Run]:
     """The published sampler against the in-batch one, a sixteenth, 10 epochs.
 
@@ -242,7 +224,6 @@ STUDIES: dict[str, Callable[[list[int]], list[Run]]] = {
     "main": main,
     "scarcity": scarcity,
     "ablation": ablation,
-    "ablation_all": ablation_all,
     "sampler": sampler,
     "full": full,
 }

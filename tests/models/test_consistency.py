@@ -185,19 +185,20 @@ def test_in_batch_loss_is_nearly_consistent_where_noising_is_not():
 
     300 words of Zipf-like frequency, lambda = 1: 12 % of the positions are alone with
     their short context and 37 % have fewer than five predictions. Measured KL(P || Q)
-    in nats, for two sources (seeds 1 and 2):
+    in nats, after as many batches as here and after more:
 
-        plain                      0.0053   0.0052
-        in-batch, min_count 5      0.0063   0.0059
-        in-batch, min_count 1      0.0317   0.0347
-        noising, closed form       0.1167   0.1257
-        P_bar itself               0.3180   0.3451
+                                   700     1000
+        plain                      0.0067  0.0053
+        in-batch, min_count 5      0.0081  0.0063
+        in-batch, min_count 1      0.0326  0.0317
+        noising, closed form       0.1167
+        P_bar itself               0.3180
 
     0.005 is what 1000 batches leave undetermined. The theory orders them: a context
     with n predictions has 1/n of noising's bias, to second order.
     """
     source = ClassSource(300, 2, 6, concentration=0.3, seed=1)
-    windows = source.windows(20 * 1000, 37).reshape(1000, 20, 37)
+    windows = source.windows(20 * 700, 37).reshape(700, 20, 37)
     noising = source.kl_divergence((source.probs + source.bigram) / 2)
     plain = _train(source, windows, 0.0, InBatchContexts())
     one, five = (
@@ -215,15 +216,15 @@ def test_in_batch_loss_is_nearly_consistent_where_noising_is_not():
 def test_one_sample_is_noising_and_ten_are_nearly_consistent():
     """The published sampler on the same source: k = 1 behaves like noising.
 
-    Measured KL(P || Q) in nats after 400 batches of 20 x 35 positions, lambda = 1:
+    Measured KL(P || Q) in nats after 250 batches of 20 x 35 positions, lambda = 1:
 
-        plain                      0.0101
-        sampled, k = 10            0.0083
-        sampled, k = 1             0.1196
+        plain                      0.0153
+        sampled, k = 10            0.0118
+        sampled, k = 1             0.1210
         noising, closed form       0.1167
     """
     source = ClassSource(300, 2, 6, concentration=0.3, seed=1)
-    windows = source.windows(20 * 400, 37).reshape(400, 20, 37)
+    windows = source.windows(20 * 250, 37).reshape(250, 20, 37)
     # One word in 400 has the end of another stream before it.
     stream = source.windows(250, 400).ravel()
     noising = source.kl_divergence((source.probs + source.bigram) / 2)
@@ -232,6 +233,6 @@ def test_one_sample_is_noising_and_ten_are_nearly_consistent():
         _train(source, windows, 1.0, SampledContexts(stream, k, window=2))
         for k in (1, 10)
     )
-    assert plain < 0.015
+    assert plain < 0.025
     assert ten < plain
     assert one == pytest.approx(noising, rel=0.1)
