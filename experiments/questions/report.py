@@ -229,18 +229,7 @@ def _text_regularisers(numbers: Numbers, path: pathlib.Path) -> str:
 def _digits(numbers: Numbers, path: pathlib.Path) -> str:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for arm in _distinct(cell["arm"] for cell in cells):
-        members = [cell for cell in cells if cell["arm"] == arm]
-        axes.errorbar(
-            [cell["size"] for cell in members],
-            [cell["mean"] for cell in members],
-            [2 * cell["error"] for cell in members],
-            marker="o",
-            ms=3,
-            capsize=2,
-            lw=1,
-            label=arm,
-        )
+    _lines(axes, cells, "arm", along="size")
     axes.set(xscale="log", xlabel="whole images", ylabel="test accuracy")
     save(figure, path)
     sizes = _distinct(cell["size"] for cell in cells)
@@ -275,11 +264,14 @@ def _gain(cell: Mapping[str, float], digits: int = 3) -> str:
     return f"{cell['gain']:+.{digits}f} ± {cell['gain_error']:.{digits}f}"
 
 
-def _lines(axes: Any, cells: Sequence[Numbers], key: str) -> None:
+def _lines(
+    axes: Any, cells: Sequence[Numbers], key: str, along: str = "amount"
+) -> None:
+    """Draws one line for each value of `key`: means and two standard errors."""
     for name in _distinct(cell[key] for cell in cells):
         members = [cell for cell in cells if cell[key] == name]
         axes.errorbar(
-            [cell["amount"] for cell in members],
+            [cell[along] for cell in members],
             [cell["mean"] for cell in members],
             [2 * cell["error"] for cell in members],
             marker="o",

@@ -42,8 +42,7 @@ class InducedModelMatching(ObjectiveModel):
     find extended contexts for it; the others have weight 0 in the IMM term.
 
     The `.keras` file holds the language model and the restricted models, never the
-    training text: assign `contexts` again after loading, before `fit()`. A
-    process that loads one must have imported `rlm_tf.models`.
+    training text: import `rlm_tf.models` before, and assign `contexts` after loading.
 
     Args:
         model: The language model, the full model `Q`.
