@@ -12,7 +12,7 @@ from experiments.benchmarks.timing import Line, Row, Timings, duration, elapsed
 from experiments.reinforce.config import ReinforceConfig
 from experiments.reinforce.study import Arm, GridStudy, figure_3
 from rlm_tf.data import LinearDiscriminant
-from rlm_tf.envs import collected_trajectories, draw
+from rlm_tf.envs import collected_trajectories, trajectory_draws
 from rlm_tf.layers import DiscretePolicy
 from rlm_tf.models import (
     LogisticIMM,
@@ -142,7 +142,7 @@ def _fit_epoch(study: GridStudy, target: np.ndarray, epochs: int, seed: int) -> 
     env = gymnasium.make("rlm_tf/ToroidalGrid-v0", size=config.size)
 
     def fit() -> None:
-        draws = draw(seed, epochs, config.trajectory, 1, states)
+        draws = trajectory_draws(seed, epochs, config.trajectory, 1, states)
         data = collected_trajectories(env, lambda s: probs(s).numpy(), draws)
         model.fit(data, epochs=epochs, steps_per_epoch=1, shuffle=False, verbose=0)
 

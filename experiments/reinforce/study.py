@@ -10,7 +10,7 @@ import numpy as np
 import tqdm
 
 from experiments.reinforce.config import ReinforceConfig, ratio_for
-from rlm_tf.envs import draw, grid_pomdp, next_states, reward_landscape
+from rlm_tf.envs import grid_pomdp, next_states, reward_landscape, trajectory_draws
 from rlm_tf.models import ReinforceRuns
 from rlm_tf.models.reinforce_runs import GridTables
 from rlm_tf.models.term import coefficient_from_ratio
@@ -72,11 +72,15 @@ class GridStudy:
         config, seeds = self.config, range(1, self.config.runs + 1)
         num_arms, num_states = len(arms), config.size**2
         training = [
-            draw([seed, epochs], self.longest, config.trajectory, 1, num_states)
+            trajectory_draws(
+                [seed, epochs], self.longest, config.trajectory, 1, num_states
+            )
             for seed in seeds
         ]
         judging = [
-            draw([seed, epochs, 1], 1, config.horizon, config.rollouts, num_states)
+            trajectory_draws(
+                [seed, epochs, 1], 1, config.horizon, config.rollouts, num_states
+            )
             for seed in seeds
         ]
         weights, _ = self.runs.train(

@@ -15,7 +15,12 @@ from rlm_tf.envs.grid_dynamics import (
 from rlm_tf.envs.grid_pomdp import GridPOMDP, grid_pomdp
 from rlm_tf.envs.toroidal_grid import ToroidalGrid
 from rlm_tf.envs.toroidal_grid_vector import ToroidalGridVector
-from rlm_tf.envs.trajectories import Draws, collect, collected_trajectories, draw
+from rlm_tf.envs.trajectories import (
+    Draws,
+    collect,
+    collected_trajectories,
+    trajectory_draws,
+)
 
 # Fifty steps are the published length of an epoch.
 gymnasium.register(
@@ -34,9 +39,9 @@ __all__ = [
     "Trajectories",
     "collect",
     "collected_trajectories",
-    "draw",
     "grid_pomdp",
     "next_states",
     "reward_landscape",
     "rollout",
+    "trajectory_draws",
 ]

@@ -27,7 +27,7 @@ class Draws(NamedTuple):
     uniforms: np.ndarray
 
 
-def draw(
+def trajectory_draws(
     seed: int | Sequence[int], epochs: int, steps: int, batch: int, num_states: int
 ) -> Draws:
     """Returns the draws of a seed; more epochs leave those of the first as they are.

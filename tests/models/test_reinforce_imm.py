@@ -11,10 +11,10 @@ import tensorflow as tf
 from rlm_tf.envs import (
     collect,
     collected_trajectories,
-    draw,
     grid_pomdp,
     next_states,
     reward_landscape,
+    trajectory_draws,
 )
 from rlm_tf.layers import DiscretePolicy
 from rlm_tf.models import ReinforceIMM, ReinforceRuns
@@ -159,7 +159,7 @@ def test_fit_on_the_environment_and_many_runs_learn_the_same(
     pomdp, target, coefficient
 ):
     epochs, seeds = 12, [3, 4]
-    draws = [draw(seed, epochs, STEPS, 1, STATES) for seed in seeds]
+    draws = [trajectory_draws(seed, epochs, STEPS, 1, STATES) for seed in seeds]
     tables = GridTables(
         next_states(SIZE), reward_landscape(SIZE), Belief.from_matrix(pomdp.beliefs)
     )
@@ -196,7 +196,7 @@ def test_runs_do_not_disturb_each_other(pomdp, target):
     )
     runs = ReinforceRuns(tables, HIDDEN)
     table = target.probs(np.arange(SIZE)).numpy()
-    draws = draw(1, 5, STEPS, 3, STATES)
+    draws = trajectory_draws(1, 5, STEPS, 3, STATES)
     together, _ = runs.train(
         runs.initial([1, 2, 3]),
         draws.starts,
