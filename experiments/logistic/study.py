@@ -10,12 +10,9 @@ import tensorflow as tf
 import tqdm
 
 from experiments.logistic.config import LogisticConfig
+from experiments.logistic.mixtures import mixed_accuracies
 from rlm_tf.data import LinearDiscriminant
-from rlm_tf.evaluation import (
-    cross_validate_logistic,
-    interpolate,
-    tune_interpolation,
-)
+from rlm_tf.evaluation import cross_validate_logistic
 from rlm_tf.models import (
     LogisticWeights,
     fit_logistic_runs,
@@ -121,19 +118,10 @@ class LogisticStudy:
             learning_rate=self.config.learning_rate,
             steps=self.config.steps,
         ).held_out_log_probs[:, 0, 0]
-        logits = logistic_logits(weights, self.test_x).numpy().astype(np.float64)
-        accuracies, mus = np.empty(len(x)), np.empty(len(x))
-        both = np.stack([1 - targets, targets], axis=-1)
-        with np.errstate(divide="ignore"):
-            log_targets, log_test = np.log(both), np.log(self.test_probs)
-        for run, labels in enumerate(y):
-            rows = np.arange(len(labels))
-            mus[run] = tune_interpolation(
-                held_out[run, rows, labels], log_targets[run, rows, labels]
-            )
-            mixed = interpolate(-np.logaddexp(0, -logits[run]), log_test, mus[run])
-            accuracies[run] = ((mixed > np.log(0.5)) == self.test_y).mean()
-        return accuracies, mus
+        logits = logistic_logits(weights, self.test_x).numpy()
+        return mixed_accuracies(
+            held_out, targets, y, logits, self.test_probs, self.test_y
+        )
 
 
 def figure_1(config: LogisticConfig) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class QuestionsConfig:
         "Examples per parameter in question 1.",
     )
     sizes: tuple[int, ...] = setting((5, 10, 20, 50), "Examples in questions 2 to 5.")
-    grid_epochs: int = setting(75, "Epochs on the grid in questions 1 and 4.")
+    grid_epochs: int = setting(75, "Epochs on the grid, question 4.")
     grid_runs: int = setting(30, "Seeds on the grid.")
 
     digit_sizes: tuple[int, ...] = setting(

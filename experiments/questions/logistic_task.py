@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from experiments.logistic.mixtures import mixed_accuracies
 from experiments.questions.config import QuestionsConfig
 from rlm_tf.data import LinearDiscriminant
-from rlm_tf.evaluation import cross_validate_logistic, interpolate, tune_interpolation
+from rlm_tf.evaluation import cross_validate_logistic
 from rlm_tf.models import LogisticWeights, fit_logistic_runs, logistic_logits
 
 
@@ -55,18 +56,9 @@ class Task:
             x, y, targets, ratios=(0.0,), steps=self.config.steps
         ).held_out_log_probs[:, 0, 0]
         logits = logistic_logits(self.fit(x, y, targets, 0.0), self.test_x).numpy()
-        accuracies = np.empty(len(x))
-        with np.errstate(divide="ignore"):
-            log_targets = np.log(np.stack([1 - targets, targets], axis=-1))
-            log_test = np.log(np.broadcast_to(test_targets, logits.shape))
-        for run, labels in enumerate(y):
-            rows = np.arange(len(labels))
-            own = log_targets[run, rows, labels]
-            mu = tune_interpolation(held_out[run, rows, labels], own)
-            log_q = -np.logaddexp(0, -logits[run].astype(np.float64))
-            mixed = interpolate(log_q, log_test[run], mu)
-            accuracies[run] = ((mixed > np.log(0.5)) == self.test_y).mean()
-        return accuracies
+        return mixed_accuracies(
+            held_out, targets, y, logits, test_targets, self.test_y
+        )[0]
 
 
 def summary(values: Any, baseline: Any = None) -> dict[str, float]:

@@ -6,7 +6,6 @@ import os
 import pathlib
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -56,7 +55,7 @@ def export_classifier(
 
     examples = np.random.default_rng(0).normal(size=(_CHECKED, *shape))
     batch = tf.constant(examples, tf.float32)
-    return _export(model, {"classify": classify}, {"examples": batch}, path, overwrite)
+    return _export({"classify": classify}, {"examples": batch}, path, overwrite)
 
 
 def export_policy(
@@ -116,7 +115,7 @@ def export_policy(
         "states": tf.constant(rng.integers(num_states, size=_CHECKED), tf.int32),
         "seed": tf.constant(1),
     }
-    return _export(model, {"act": act}, inputs, path, overwrite)
+    return _export({"act": act}, inputs, path, overwrite)
 
 
 def _check_kind(function: str, model: Any, kind: type) -> None:
@@ -128,16 +127,22 @@ def _check_kind(function: str, model: Any, kind: type) -> None:
 
 
 def _export(
-    model: keras.Model,
     functions: dict[str, Any],
     inputs: dict[str, tf.Tensor],
     path: str | os.PathLike[str],
     overwrite: bool,
 ) -> pathlib.Path:
-    """Writes functions of a model; their outputs for `inputs` must survive."""
+    """Writes functions; their outputs for `inputs` must survive."""
+    signatures = {
+        name: function.get_concrete_function() for name, function in functions.items()
+    }
     module = tf.Module()
     # The weights that the functions read, and nothing else of the model.
-    module.variables_read = [variable.value for variable in model.trainable_variables]
+    module.variables_read = [
+        variable
+        for signature in signatures.values()
+        for variable in signature.graph.variables
+    ]
 
     def check(written: pathlib.Path) -> None:
         loaded = tf.saved_model.load(str(written)).signatures
@@ -151,7 +156,4 @@ def _export(
                         f"by up to {error:.3g}; nothing was written."
                     )
 
-    signatures = {
-        name: function.get_concrete_function() for name, function in functions.items()
-    }
     return write_saved_model(module, signatures, path, check, overwrite)

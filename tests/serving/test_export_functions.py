@@ -60,9 +60,18 @@ def test_a_classifier_answers_in_a_bare_process(rng, tmp_path):
 
 def test_a_batch_of_zero_and_any_network(rng, tmp_path):
     network = keras.Sequential(
-        [keras.Input((2, 2, 1)), keras.layers.Flatten(), keras.layers.Dense(3)]
+        [
+            keras.Input((2, 2, 1)),
+            keras.layers.Flatten(),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dropout(0.5),
+            keras.layers.Dense(3),
+        ]
     )
     model = NeighborModelMatching(network)
+    model.compile(keras.optimizers.SGD(0.1))
+    pictures = rng.normal(3.0, 2.0, (20, 2, 2, 1))
+    model.fit(pictures, rng.integers(3, size=20), epochs=5, verbose=0)
     path = export_classifier(model, tmp_path / "classifier")
     classify = tf.saved_model.load(str(path)).signatures["classify"]
     nothing = classify(examples=tf.zeros([0, 2, 2, 1]))
@@ -70,6 +79,8 @@ def test_a_batch_of_zero_and_any_network(rng, tmp_path):
     x = tf.constant(rng.normal(size=(4, 2, 2, 1)), tf.float32)
     found = classify(examples=x)["probabilities"]
     np.testing.assert_allclose(found, tf.nn.softmax(network(x)), atol=1e-6)
+    moved = network.layers[1].moving_mean.numpy()
+    assert np.abs(moved).max() > 0.1
 
 
 @pytest.mark.slow
