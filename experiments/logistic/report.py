@@ -203,21 +203,22 @@ def _figure_4(numbers: Numbers, folder: pathlib.Path) -> str:
 def _rule(numbers: Numbers, folder: pathlib.Path) -> str:
     del folder
     cells = numbers["cells"]
-    rate = cells[0]["learning_rate"]
     sizes = sorted({cell["size"] for cell in cells})
-    best = []
-    for size in sizes:
-        means = [float(np.mean(each)) for each in _by_ratio(cells, rate, size)]
-        best.append(best_ratio(RATIOS, means))
-    text = ", ".join(f"{r:.2f} at {n}" for r, n in zip(best, sizes, strict=True))
-    line = ""
-    if len(sizes) > 1:
-        slope, intercept = fit_line(sizes, best)
-        line = f" The line through them: {slope:.4f} n + {intercept:.3f}"
-    runs = numbers["config"]["rule_runs"]
+    lines = []
+    for rate in sorted({cell["learning_rate"] for cell in cells}):
+        best = []
+        for size in sizes:
+            means = [float(np.mean(each)) for each in _by_ratio(cells, rate, size)]
+            best.append(best_ratio(RATIOS, means))
+        text = ", ".join(f"{r:.2f} at {n}" for r, n in zip(best, sizes, strict=True))
+        line = f"- Learning rate {rate}, best ratios: {text}"
+        if len(sizes) > 1:
+            slope, intercept = fit_line(sizes, best)
+            line += f"; the line through them is {slope:+.4f} n + {intercept:.3f}"
+        lines.append(line)
     return (
-        f"{_sweep_table(numbers)}\n\nBest ratios of {runs} runs: {text}.{line} (the "
-        "paper: -0.0111 n + 0.818)."
+        f"{_sweep_table(numbers)}\n\n{numbers['config']['rule_runs']} runs; the "
+        "paper's rule: -0.0111 n + 0.818.\n\n" + "\n".join(lines)
     )
 
 
@@ -232,6 +233,9 @@ def _tuning(numbers: Numbers, folder: pathlib.Path) -> str:
                     f"{np.mean(cell['ratios']):.2f} / "
                     f"{np.median(cell['inverse_bandwidths']):g}"
                 )
+            elif arm.endswith("all data sets"):
+                pooled = cell["pooled"]
+                chosen = f"{pooled['ratio']:g} / {pooled['inverse_bandwidth']:g}"
             rows.append((cell["size"], arm, spread(values, 3), chosen))
     titles = ("n", "arm", "test accuracy", "ratio (mean) / alpha (median)")
     return table(titles, rows)

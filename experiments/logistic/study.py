@@ -25,17 +25,18 @@ from rlm_tf.restricted import BinnedModel, FeatureModel
 
 RATIOS = tuple(round(0.1 * number, 1) for number in range(10))
 # Noising is given the best of these at every size, in hindsight.
-NOISING_RATIOS = (0.02, 0.05, 0.1, 0.2, 0.4)
-BANDWIDTHS = (0.3, 1.0, 3.0)
-# Other choices of the task: coefficients, offset, bounds.
+NOISING_RATIOS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+BANDWIDTHS = (0.1, 0.3, 1.0, 3.0)
+# Other choices of the task: coefficients, offset, bounds, and alpha of the kernel.
 CHOICES = {
-    "x1 + x2 + x3 on [-1, 1]": LinearDiscriminant(),
-    "2 x1 + x2 + x3": LinearDiscriminant((2.0, 1.0, 1.0)),
-    "x1 + 2 x2 + 2 x3": LinearDiscriminant((1.0, 2.0, 2.0)),
-    "x1 - 0.5 x2 + 0.25 x3": LinearDiscriminant((1.0, -0.5, 0.25)),
-    "x1 + x2 + x3 + 0.5": LinearDiscriminant(offset=0.5),
-    "x1 + x2 + x3 - 1.5 on [0, 1]": LinearDiscriminant(offset=-1.5, low=0.0),
-    "x1 + x2 + x3 on [-3, 3]": LinearDiscriminant(low=-3.0, high=3.0),
+    "x1 + x2 + x3 on [-1, 1]": (LinearDiscriminant(), 1.0),
+    "2 x1 + x2 + x3": (LinearDiscriminant((2.0, 1.0, 1.0)), 1.0),
+    "x1 + 2 x2 + 2 x3": (LinearDiscriminant((1.0, 2.0, 2.0)), 1.0),
+    "x1 - 0.5 x2 + 0.25 x3": (LinearDiscriminant((1.0, -0.5, 0.25)), 1.0),
+    "x1 + x2 + x3 + 0.5": (LinearDiscriminant(offset=0.5), 1.0),
+    "x1 + x2 + x3 - 1.5 on [0, 1]": (LinearDiscriminant(offset=-1.5, low=0.0), 1.0),
+    "x1 + x2 + x3 on [-3, 3]": (LinearDiscriminant(low=-3.0, high=3.0), 1.0),
+    "the same, alpha 1/3": (LinearDiscriminant(low=-3.0, high=3.0), 1 / 3),
 }
 
 
@@ -174,22 +175,21 @@ def figure_2(config: LogisticConfig) -> dict[str, Any]:
 
 def figure_4(config: LogisticConfig) -> dict[str, Any]:
     """Returns test accuracies by learning rate, size and ratio."""
-    study = LogisticStudy(config)
-    return {
-        "cells": [
-            cell
-            for rate in config.figure4_rates
-            for cell in _sweep(
-                study, config.figure4_sizes, config.figure4_runs, 4, rate
-            )
-        ]
-    }
+    return _sweeps(config, config.figure4_sizes, config.figure4_runs, 4)
 
 
 def rule(config: LogisticConfig) -> dict[str, Any]:
-    """Returns the same at one learning rate with more data sets, to fit the rule."""
+    """Returns the same of fewer sizes and more data sets, to fit the rule."""
+    return _sweeps(config, config.rule_sizes, config.rule_runs, 5)
+
+
+def _sweeps(
+    config: LogisticConfig, sizes: Sequence[int], runs: int, part: int
+) -> dict[str, Any]:
     study = LogisticStudy(config)
-    cells = _sweep(study, config.rule_sizes, config.rule_runs, 5, config.learning_rate)
+    cells = []
+    for rate in config.figure4_rates:
+        cells += _sweep(study, sizes, runs, part, rate)
     return {"cells": cells}
 
 
@@ -229,25 +229,33 @@ def tuning(config: LogisticConfig) -> dict[str, Any]:
             learning_rate=config.learning_rate,
             steps=config.tuning_steps,
         )
-        chosen = study.fit(
-            x,
-            y,
-            found.ratios,
-            inverse_bandwidths=found.inverse_bandwidths,
-            steps=config.tuning_steps,
-        )
-        by_rule = study.fit(x, y, published_ratio(size), steps=config.tuning_steps)
-        plain = study.fit(x, y, 0.0, steps=config.tuning_steps)
+        mean_losses = found.losses.mean(axis=0)
+        place = np.unravel_index(mean_losses.argmin(), mean_losses.shape)
+        pooled = BANDWIDTHS[place[0]], RATIOS[place[1]]
+        settings = {
+            "none": (1.0, 0.0),
+            "imm, published rule": (1.0, published_ratio(size)),
+            "imm, cross-validated": (found.inverse_bandwidths, found.ratios),
+            "imm, cross-validated over all data sets": pooled,
+        }
         cells.append(
             {
                 "size": size,
-                "held_out_loss": found.losses.mean(axis=0).tolist(),
+                "held_out_loss": mean_losses.tolist(),
+                "pooled": {"inverse_bandwidth": pooled[0], "ratio": pooled[1]},
                 "ratios": found.ratios.tolist(),
                 "inverse_bandwidths": found.inverse_bandwidths.tolist(),
                 "accuracies": {
-                    "none": study.accuracies(plain).tolist(),
-                    "imm, published rule": study.accuracies(by_rule).tolist(),
-                    "imm, cross-validated": study.accuracies(chosen).tolist(),
+                    name: study.accuracies(
+                        study.fit(
+                            x,
+                            y,
+                            ratio,
+                            inverse_bandwidths=alpha,
+                            steps=config.tuning_steps,
+                        )
+                    ).tolist()
+                    for name, (alpha, ratio) in settings.items()
                 },
             }
         )
@@ -257,7 +265,8 @@ def tuning(config: LogisticConfig) -> dict[str, Any]:
 def choices(config: LogisticConfig) -> dict[str, Any]:
     """Returns accuracies with and without IMM for other choices of the task."""
     cells = []
-    for number, (name, task) in enumerate(tqdm.tqdm(CHOICES.items(), disable=None)):
+    each = tqdm.tqdm(CHOICES.items(), unit="task", disable=None)
+    for number, (name, (task, alpha)) in enumerate(each):
         study = LogisticStudy(config, task)
         pairs, labels = task.sample(config.fitted_pairs, study.rng(8, number))
         fitted = BinnedModel(config.fitted_bins, 2, task.low, task.high)
@@ -267,13 +276,15 @@ def choices(config: LogisticConfig) -> dict[str, Any]:
             ratio = published_ratio(size)
             arms = {
                 "none": study.fit(x, y, 0.0),
-                "imm": study.fit(x, y, ratio),
-                "imm, fitted P_hat": study.fit(x, y, ratio, fitted),
+                "imm": study.fit(x, y, ratio, inverse_bandwidths=alpha),
+                "imm, fitted P_hat": study.fit(
+                    x, y, ratio, fitted, inverse_bandwidths=alpha
+                ),
             }
             cells.append(
                 {
                     "task": name,
-                    "definition": task._asdict(),
+                    "definition": {**task._asdict(), "inverse_bandwidth": alpha},
                     "size": size,
                     "accuracies": {
                         arm: study.accuracies(weights).tolist()

@@ -10,10 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_shapes
-from rlm_tf.models.logistic_imm import binary_log_probs
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives.binary import induced_binary_cross_entropy
-from rlm_tf.objectives.imm import noising_cross_entropy
 from rlm_tf.objectives.neighbors import neighbor_log_weights
 from rlm_tf.typing import TensorLike
 
@@ -107,6 +105,10 @@ def fit_logistic_runs(
         ratios=(ratios, "R"),
         inverse_bandwidths=(alphas, "R"),
     )
+    if objective == "noising":
+        # Cross-entropies are linear in their targets: the two terms are one.
+        shares = ratios[:, tf.newaxis]
+        y = (1 - shares) * cast_like(y, x) + shares * targets
     fit = functools.partial(
         fit_restricted_runs,
         x,
@@ -117,13 +119,8 @@ def fit_logistic_runs(
         learning_rate=learning_rate,
         steps=steps,
     )
-    if not bool(tf.reduce_any(ratios > 0)):
+    if objective == "noising" or not bool(tf.reduce_any(ratios > 0)):
         return fit([])
-    if objective == "noising":
-        # Every example is its own and only neighbour.
-        kernel = tf.tile(tf.eye(x.shape[1], dtype=x.dtype)[:, None], [1, *runs, 1])
-        own = tf.zeros(x.shape[2:], x.dtype)
-        return fit([Restriction(targets, ratios, kernel, own)], noising=True)
     short = np.isin(np.arange(x.shape[2]), list(short_features)).astype(x.dtype.name)
     kernel = neighbor_kernel(x * short, alphas, weights)
     return fit([Restriction(targets, ratios, kernel, tf.constant(short))])
@@ -153,7 +150,6 @@ def fit_restricted_runs(
     restrictions: Sequence[Restriction],
     *,
     weights: TensorLike | None = None,
-    noising: bool = False,
     weight_decays: TensorLike = 0.0,
     initial: LogisticWeights | None = None,
     learning_rate: float = 1.0,
@@ -165,10 +161,8 @@ def fit_restricted_runs(
 
     Args:
         x: Features float `[R, n, D]`.
-        y: Labels int `[R, n]`.
+        y: Labels `[R, n]`, 0 or 1, or probabilities of 1.
         restrictions: The restricted models.
-        noising: Whether targets are pitted against the model itself instead of its
-            induced models; kernels and substitutions are not looked at then.
         weights, weight_decays, initial, learning_rate, steps: See `fit_logistic_runs`.
 
     Returns:
@@ -215,7 +209,6 @@ def fit_restricted_runs(
         initial,
         cast_like(learning_rate, x),
         tf.constant(steps),
-        noising,
     )
 
 
@@ -236,7 +229,6 @@ def _fit(
     initial: LogisticWeights,
     learning_rate: tf.Tensor,
     steps: tf.Tensor,
-    noising: bool,
 ) -> LogisticWeights:
     totals = tf.reduce_sum(weights, axis=1)
     main = 1 - tf.add_n([tf.zeros_like(totals), *[r.ratios for r in restrictions]])
@@ -246,16 +238,10 @@ def _fit(
         losses = tf.nn.sigmoid_cross_entropy_with_logits(y, logits)
         losses *= main[:, tf.newaxis]
         for target_probs, ratios, kernel, substituted in restrictions:
-            if noising:
-                targets = tf.stack([1 - target_probs, target_probs], axis=-1)
-                loss = noising_cross_entropy(targets, binary_log_probs(logits)).loss
-            else:
-                own = tf.einsum("rnd,rd->rn", x * substituted, kernels)
-                # What every example's extended context adds: [K, R, 1].
-                rest = tf.transpose(logits - own)[..., tf.newaxis]
-                loss = induced_binary_cross_entropy(
-                    target_probs, rest + own, kernel
-                ).loss
+            own = tf.einsum("rnd,rd->rn", x * substituted, kernels)
+            # What every example's extended context adds: [K, R, 1].
+            rest = tf.transpose(logits - own)[..., tf.newaxis]
+            loss = induced_binary_cross_entropy(target_probs, rest + own, kernel).loss
             losses += ratios[:, tf.newaxis] * loss
         decay = decays * tf.reduce_sum(kernels**2, axis=1) / 2
         return tf.reduce_sum(weights * losses, axis=1) / totals + decay
