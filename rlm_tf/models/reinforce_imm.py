@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.models.objective_model import ObjectiveModel
@@ -101,6 +103,11 @@ class ReinforceIMM(ObjectiveModel):
     def call(self, states: TensorLike) -> tf.Tensor:
         """Returns logits of actions `[..., A]` for int states `[...]`."""
         return self.policy(states)
+
+    def action_probs(self, states: npt.ArrayLike) -> np.ndarray:
+        """Returns the policy in int states `[N]`: float32 `[N, A]`; see `collect`."""
+        logits = tf.cast(self.policy(tf.convert_to_tensor(states)), tf.float32)
+        return tf.nn.softmax(logits).numpy()
 
     # === Objective ===
 
