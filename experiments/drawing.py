@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib
@@ -21,6 +21,11 @@ def table(
     return "\n".join(
         f"| {' | '.join(map(str, line))} |" for line in (titles, rule, *rows)
     )
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """Returns values without repetitions, in the order of their first places."""
+    return list(dict.fromkeys(values))
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:

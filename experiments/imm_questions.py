@@ -4,10 +4,10 @@
 
 Parts, by question: (1) `finite_sample`: the gain against examples per parameter.
 (2) `restrictions`, `text_restrictions`: several restricted models at once, hierarchical
-and non-linear ones. (3) `coefficient_rules`: lambda without cross-validation.
-(4) `imperfect`: wrong restricted models. (5) `regularisers`, `text_regularisers`: with
-weight decay and dropout. (6) `digits`: images, of which the restricted model sees a
-patch.
+and non-linear ones. (3) `coefficient_rules`, `text_coefficients`: lambda without
+cross-validation. (4) `imperfect`: wrong restricted models. (5) `regularisers`,
+`text_regularisers`: with weight decay and dropout. (6) `digits`: images, of which the
+restricted model sees a patch.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ STUDY = Study(
         "restrictions": restrictions.compute,
         "text_restrictions": text.restrictions,
         "coefficient_rules": coefficient_rules.compute,
+        "text_coefficients": text.coefficients,
         "imperfect": imperfect.compute,
         "regularisers": regularisers.compute,
         "text_regularisers": text.regularisers,

@@ -138,12 +138,11 @@ def _fit_epoch(study: GridStudy, target: np.ndarray, epochs: int, seed: int) -> 
         Belief.from_matrix(study.beliefs),
     )
     model.compile(keras.optimizers.Adam(config.learning_rate, epsilon=1e-8))
-    probs = tf.function(lambda s: tf.nn.softmax(model(s)))
     env = gymnasium.make("rlm_tf/ToroidalGrid-v0", size=config.size)
 
     def fit() -> None:
         draws = trajectory_draws(seed, epochs, config.trajectory, 1, states)
-        data = collected_trajectories(env, lambda s: probs(s).numpy(), draws)
+        data = collected_trajectories(env, model.action_probs, draws)
         model.fit(data, epochs=epochs, steps_per_epoch=1, shuffle=False, verbose=0)
 
     fit()

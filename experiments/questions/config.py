@@ -31,7 +31,9 @@ class QuestionsConfig:
     digit_runs: int = setting(5, "Draws of the training images.")
     digit_epochs: int = setting(150, "Passes over them.")
 
-    text_fraction: float = setting(1.0, "Part of the embedded corpus, questions 2, 5.")
+    text_fraction: float = setting(
+        1.0, "Part of the embedded corpus, questions 2, 3, 5."
+    )
     text_epochs: int = setting(12, "Passes over it.")
     text_arms: tuple[str, ...] = setting(
         (
@@ -50,6 +52,9 @@ class QuestionsConfig:
     )
     text_decays: tuple[float, ...] = setting(
         (1e-5,), "Weight decay of the language model, at dropout 0.4."
+    )
+    text_coefficients: tuple[float, ...] = setting(
+        (0.1, 0.3, 1.0), "lambda of the language model, question 3."
     )
     text_width: int = setting(200, "Width of the language model's two layers.")
 
@@ -96,6 +101,7 @@ PRESETS = {
         text_epochs=1,
         text_arms=("none", "classes+bigram"),
         text_dropouts=(0.4,),
+        text_coefficients=(0.3,),
         text_width=8,
     ),
     "small": QuestionsConfig(

@@ -23,10 +23,15 @@ from rlm_tf.restricted import NeuralFeatureModel
 _SIDE = 8
 _POOL, _VALIDATION = 1000, 100
 _PATCH = [8 * row + column for row in range(2, 6) for column in range(2, 6)]
-_RATIO = 0.5
-# Inverse bandwidths: on patches of 16 pixels in [0, 1] two digits are about 4 apart.
-# At 1000 every example is its own only neighbour, which is noising.
-_BANDWIDTHS = {"imm": 0.5, "imm, wide": 0.25, "imm, narrow": 1.0, "noising": 1000.0}
+# Ratio and inverse bandwidth of each arm. On patches of 16 pixels in [0, 1] two digits
+# are about 4 apart; at 1000 every example is its own only neighbour, which is noising.
+_ARMS = {
+    "imm": (0.5, 0.5),
+    "imm, wide": (0.5, 0.25),
+    "imm, narrow": (0.5, 1.0),
+    "noising": (0.5, 1000.0),
+    "noising, ratio 0.2": (0.2, 1000.0),
+}
 
 
 def compute(config: QuestionsConfig) -> dict[str, Any]:
@@ -44,11 +49,11 @@ def compute(config: QuestionsConfig) -> dict[str, Any]:
     rng = np.random.default_rng(config.seed)
     for size in tqdm.tqdm(config.digit_sizes, unit="size", disable=None):
         values: dict[str, list[float]] = {
-            name: [] for name in ("none", "interpolation", *_BANDWIDTHS)
+            name: [] for name in ("none", "interpolation", *_ARMS)
         }
         for run in range(config.digit_runs):
             chosen = rng.permutation(_POOL)[:size]
-            for name in ("none", *_BANDWIDTHS):
+            for name in ("none", *_ARMS):
                 model = _trained(
                     config, run, name, restricted, images[chosen], labels[chosen]
                 )
@@ -115,12 +120,13 @@ def _trained(
 ) -> keras.Model:
     """Returns a network trained from the initialisation of its run."""
     keras.utils.set_random_seed(1000 * config.seed + run)
+    ratio, inverse_bandwidth = _ARMS.get(name, (0.0, 1.0))
     model = NeighborModelMatching(
         _network(),
         None if name == "none" else restricted,
         _PATCH,
-        ratio=_RATIO,
-        inverse_bandwidth=_BANDWIDTHS.get(name, 1.0),
+        ratio=ratio,
+        inverse_bandwidth=inverse_bandwidth,
     )
     model.compile(keras.optimizers.Adam(1e-3))
     model.fit(images, labels, batch_size=32, epochs=config.digit_epochs, verbose=0)

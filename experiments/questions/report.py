@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 
-from experiments.drawing import save, table
+from experiments.drawing import distinct, save, table
+from experiments.questions import text_report
 
 Numbers = dict[str, Any]
 
@@ -26,7 +27,7 @@ def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
 def _finite_sample(numbers: Numbers, path: pathlib.Path) -> str:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for features in _distinct(cell["features"] for cell in cells):
+    for features in distinct(cell["features"] for cell in cells):
         members = [cell for cell in cells if cell["features"] == features]
         axes.errorbar(
             [cell["per_parameter"] for cell in members],
@@ -57,8 +58,8 @@ def _finite_sample(numbers: Numbers, path: pathlib.Path) -> str:
 
 def _restrictions(numbers: Numbers, path: pathlib.Path) -> str:
     cells = numbers["cells"]
-    sizes = _distinct(cell["size"] for cell in cells)
-    _bars(cells, sizes, _distinct(cell["arm"] for cell in cells), path)
+    sizes = distinct(cell["size"] for cell in cells)
+    _bars(cells, sizes, distinct(cell["arm"] for cell in cells), path)
     titles = ("restricted models", *[f"n = {size} (gain)" for size in sizes])
     return table(titles, _by_arm_and_size(cells))
 
@@ -66,7 +67,7 @@ def _restrictions(numbers: Numbers, path: pathlib.Path) -> str:
 def _by_arm_and_size(cells: Sequence[Numbers]) -> list[tuple[str, ...]]:
     """Returns one row an arm: its means and gains at every size."""
     rows = []
-    for arm in _distinct(cell["arm"] for cell in cells):
+    for arm in distinct(cell["arm"] for cell in cells):
         members = [cell for cell in cells if cell["arm"] == arm]
         rows.append((arm, *[f"{_mean(cell)} ({_gain(cell)})" for cell in members]))
     return rows
@@ -97,26 +98,10 @@ def _bars(
     save(figure, path)
 
 
-def _text_restrictions(numbers: Numbers, path: pathlib.Path) -> str:
-    cells = numbers["cells"]
-    figure, axes = plt.subplots(figsize=(6.5, 3.5), layout="constrained")
-    names = [cell["arm"] for cell in cells]
-    axes.barh(names[::-1], [cell["test"] for cell in cells][::-1], color="#0072b2")
-    low = min(cell["test"] for cell in cells)
-    axes.set_xlim(left=0.9 * low)
-    axes.set_xlabel("test perplexity")
-    save(figure, path)
-    rows = [(c["arm"], f"{c['valid']:.2f}", f"{c['test']:.2f}") for c in cells]
-    return (
-        f"{table(('restricted models', 'valid', 'test'), rows)}\n\nPerplexity, "
-        f"embedded corpus, {numbers['train_tokens']:,} training tokens, one seed."
-    )
-
-
 def _coefficient_rules(numbers: Numbers, path: pathlib.Path) -> str:
     cells = numbers["cells"]
-    sizes = _distinct(cell["size"] for cell in cells)
-    arms = _distinct(cell["arm"] for cell in cells)
+    sizes = distinct(cell["size"] for cell in cells)
+    arms = distinct(cell["arm"] for cell in cells)
     _bars(cells, sizes, arms, path)
     rows = []
     for arm in arms:
@@ -131,7 +116,7 @@ def _coefficient_rules(numbers: Numbers, path: pathlib.Path) -> str:
 
 def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     cells, grid = numbers["cells"], numbers["grid"]
-    kinds = _distinct(cell["kind"] for cell in cells)
+    kinds = distinct(cell["kind"] for cell in cells)
     figure, panels = plt.subplots(
         1, len(kinds) + 1, figsize=(4 * len(kinds) + 4, 3.8), layout="constrained"
     )
@@ -149,10 +134,10 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     panels[-1].axhline(none["mean"], color="black", ls=":", lw=1, label="none")
     panels[-1].set(title="grid: share of another policy", ylabel="return")
     save(figure, path)
-    arms = _distinct(cell["arm"] for cell in cells)
+    arms = distinct(cell["arm"] for cell in cells)
     rows = []
     for kind in kinds:
-        for amount in _distinct(c["amount"] for c in cells if c["kind"] == kind):
+        for amount in distinct(c["amount"] for c in cells if c["kind"] == kind):
             by_arm = {
                 c["arm"]: c for c in cells if (c["kind"], c["amount"]) == (kind, amount)
             }
@@ -169,7 +154,7 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
 def _regularisers(numbers: Numbers, path: pathlib.Path) -> str:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
-    for number, size in enumerate(_distinct(cell["size"] for cell in cells)):
+    for number, size in enumerate(distinct(cell["size"] for cell in cells)):
         members = [cell for cell in cells if cell["size"] == size]
         places = range(len(members))
         for name, style in (("plain", ":"), ("imm", "-")):
@@ -198,41 +183,13 @@ def _regularisers(numbers: Numbers, path: pathlib.Path) -> str:
     return table(("n", "weight decay", "none", "imm", "gain"), rows)
 
 
-def _text_regularisers(numbers: Numbers, path: pathlib.Path) -> str:
-    cells = numbers["cells"]
-    figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
-    for name, colour in (("none", "#4c4c4c"), ("imm", "#0072b2")):
-        members = [c for c in cells if c["arm"] == name and not c["decay"]]
-        axes.plot(
-            [c["dropout"] for c in members],
-            [c["test"] for c in members],
-            "o-",
-            color=colour,
-            label=name,
-        )
-    axes.set(xlabel="dropout", ylabel="test perplexity")
-    save(figure, path)
-    rows = []
-    for key in _distinct((c["dropout"], c["decay"]) for c in cells):
-        by_arm = {c["arm"]: c for c in cells if (c["dropout"], c["decay"]) == key}
-        texts = [
-            f"{by_arm[arm]['valid']:.2f} / {by_arm[arm]['test']:.2f}"
-            for arm in ("none", "imm")
-        ]
-        ratio = by_arm["imm"]["test"] / by_arm["none"]["test"] - 1
-        rows.append((key[0], f"{key[1]:g}", *texts, f"{100 * ratio:+.1f} %"))
-    titles = ("dropout", "weight decay", "none", "imm", "test")
-    text = table(titles, rows)
-    return f"{text}\n\nPerplexity, valid / test, embedded corpus, one seed."
-
-
 def _digits(numbers: Numbers, path: pathlib.Path) -> str:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     _lines(axes, cells, "arm", along="size")
     axes.set(xscale="log", xlabel="whole images", ylabel="test accuracy")
     save(figure, path)
-    sizes = _distinct(cell["size"] for cell in cells)
+    sizes = distinct(cell["size"] for cell in cells)
     titles = ("arm", *[f"{size} images (gain)" for size in sizes])
     return (
         f"{table(titles, _by_arm_and_size(cells))}\n\nThe patch alone: "
@@ -243,17 +200,14 @@ def _digits(numbers: Numbers, path: pathlib.Path) -> str:
 _PARTS = {
     "finite_sample": _finite_sample,
     "restrictions": _restrictions,
-    "text_restrictions": _text_restrictions,
+    "text_restrictions": text_report.restrictions,
     "coefficient_rules": _coefficient_rules,
+    "text_coefficients": text_report.coefficients,
     "imperfect": _imperfect,
     "regularisers": _regularisers,
-    "text_regularisers": _text_regularisers,
+    "text_regularisers": text_report.regularisers,
     "digits": _digits,
 }
-
-
-def _distinct(values: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(values))
 
 
 def _mean(cell: Mapping[str, float], digits: int = 3) -> str:
@@ -268,7 +222,7 @@ def _lines(
     axes: Any, cells: Sequence[Numbers], key: str, along: str = "amount"
 ) -> None:
     """Draws one line for each value of `key`: means and two standard errors."""
-    for name in _distinct(cell[key] for cell in cells):
+    for name in distinct(cell[key] for cell in cells):
         members = [cell for cell in cells if cell[key] == name]
         axes.errorbar(
             [cell[along] for cell in members],

@@ -1,17 +1,19 @@
-"""Questions 2 and 5 on a small language model of the embedded corpus."""
+"""Questions 2, 3 and 5 on a small language model of the embedded corpus."""
 
 from __future__ import annotations
 
 import dataclasses
 import gc
+from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tqdm
 
 from experiments.questions.config import QuestionsConfig
 from rlm_tf.data import Corpus, contiguous_batches, load_corpus
-from rlm_tf.evaluation import evaluate
+from rlm_tf.evaluation import evaluate, induced_perplexity
 from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
@@ -22,12 +24,13 @@ from rlm_tf.training import LearningRateHalving
 
 _BATCH, _WINDOW = 20, 35
 _CLASSES = 50
+_COEFFICIENT = 0.2
 
 
 def restrictions(config: QuestionsConfig) -> dict[str, Any]:
     """Returns perplexities with one or several restricted models of the same text.
 
-    Each has the coefficient 0.2; in the sums, they share 0.2 equally.
+    Several share the coefficient 0.2 equally.
     """
     corpus = _corpus(config)
     tokens, size = corpus.train, len(corpus.vocabulary)
@@ -61,6 +64,68 @@ def regularisers(config: QuestionsConfig) -> dict[str, Any]:
     return {"cells": cells, "train_tokens": len(corpus.train)}
 
 
+def coefficients(config: QuestionsConfig) -> dict[str, Any]:
+    """Returns perplexities by lambda, fixed or by the rule, on a quarter of the text.
+
+    The restricted model is a bigram of the same quarter, or of all the text. The rule
+    sets lambda, before each epoch, to the restricted model's advantage over the induced
+    model of the moment, see `AdvantageCoefficient`.
+    """
+    corpus = _corpus(config)
+    few = dataclasses.replace(corpus, train=corpus.train[: len(corpus.train) // 4])
+    size = len(corpus.vocabulary)
+    config = dataclasses.replace(config, text_epochs=2 * config.text_epochs)
+    cells = [{"arm": "none", "source": "", **_train(config, few, [], 0.4, 0.0)}]
+    for source, text in (("the same text", few.train), ("all text", corpus.train)):
+        bigram = KneserNey(2).fit(text, size)
+        rule = AdvantageCoefficient(bigram, few)
+        arms: dict[str, tuple[float, list[keras.callbacks.Callback]]] = {
+            f"lambda {value:g}": (value, []) for value in config.text_coefficients
+        }
+        arms["rule"] = (1.0, [rule])
+        for name, (value, callbacks) in tqdm.tqdm(arms.items(), disable=None):
+            found = _train(config, few, [bigram], 0.4, 0.0, value, callbacks)
+            cells.append({"arm": name, "source": source, **found})
+        cells[-1]["values"] = rule.values
+    return {"cells": cells, "train_tokens": len(few.train)}
+
+
+class AdvantageCoefficient(keras.callbacks.Callback):
+    """Sets lambda to the restricted model's advantage, before each epoch.
+
+    That is the mean of log P_hat - log Q_hat, nats, over the pairs of successive words
+    of the validation text whose first word the training text has and whose second P_hat
+    thinks possible; at least 0, at most 1. The wrapped model's coefficient must be 1.
+    """
+
+    def __init__(self, restricted: KneserNey, corpus: Corpus):
+        super().__init__()
+        self.values: list[float] = []
+        self._corpus = corpus
+        valid = np.asarray(corpus.valid)
+        own = restricted.score(valid)
+        known = np.isfinite(own) & np.isin(valid[:-1], corpus.train)
+        self._own = float(own[known].mean())
+        # Cutting in front of its second word drops a pair, and no other.
+        parts = np.split(valid, np.flatnonzero(~known) + 1)
+        self._texts = {str(i): part for i, part in enumerate(parts) if len(part) > 1}
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        eos = self._corpus.vocabulary.eos_id
+        found = induced_perplexity(
+            self.model.model,
+            self._corpus.train,
+            self._texts,
+            _BATCH,
+            _WINDOW,
+            prefix=eos,
+        ).values()
+        nats = sum(each.nats_per_token * each.num_tokens for each in found)
+        advantage = self._own + nats / sum(each.num_tokens for each in found)
+        self.values.append(float(np.clip(advantage, 0.0, 1.0)))
+        self.model.active.assign(self.values[-1])
+
+
 def _corpus(config: QuestionsConfig) -> Corpus:
     corpus = load_corpus("python-docs")
     count = max(int(len(corpus.train) * config.text_fraction), 500)
@@ -73,7 +138,9 @@ def _train(
     restricted: list[Any],
     dropout: float,
     decay: float,
-) -> dict[str, float]:
+    coefficient: float = _COEFFICIENT,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> dict[str, Any]:
     """Returns validation and test perplexity of a model at its best epoch."""
     size, eos = len(corpus.vocabulary), corpus.vocabulary.eos_id
     train, valid = (
@@ -94,7 +161,7 @@ def _train(
     if restricted:
         trained = InducedModelMatching(
             model,
-            [(each, 0.2 / len(restricted)) for each in restricted],
+            [(each, coefficient / len(restricted)) for each in restricted],
             InBatchContexts(min_count=1),
             clip_norm=5.0,
             loss_scale=_WINDOW,
@@ -106,7 +173,7 @@ def _train(
         epochs=config.text_epochs,
         shuffle=False,
         verbose=0,
-        callbacks=[LearningRateHalving()],
+        callbacks=[LearningRateHalving(), *callbacks],
     )
     result = {
         name: evaluate(model, text, _BATCH, _WINDOW, prefix=eos).perplexity

@@ -106,8 +106,11 @@ class ReinforceIMM(ObjectiveModel):
 
     def action_probs(self, states: npt.ArrayLike) -> np.ndarray:
         """Returns the policy in int states `[N]`: float32 `[N, A]`; see `collect`."""
-        logits = tf.cast(self.policy(tf.convert_to_tensor(states)), tf.float32)
-        return tf.nn.softmax(logits).numpy()
+        return self._action_probs(tf.convert_to_tensor(states)).numpy()
+
+    @tf.function(reduce_retracing=True)
+    def _action_probs(self, states: tf.Tensor) -> tf.Tensor:
+        return tf.nn.softmax(tf.cast(self.policy(states), tf.float32))
 
     # === Objective ===
 

@@ -176,10 +176,7 @@ def test_fit_on_the_environment_and_many_runs_learn_the_same(
         env = gymnasium.make("rlm_tf/ToroidalGrid-v0", size=SIZE)
         model = _model(pomdp, target, seed, coefficient=coefficient)
         model.compile(_adam())
-        policy = tf.function(lambda states, m=model: tf.nn.softmax(m(states)))
-        data = collected_trajectories(
-            env, lambda states, p=policy: p(states).numpy(), draws[number]
-        )
+        data = collected_trajectories(env, model.action_probs, draws[number])
         history = model.fit(
             data, epochs=epochs, steps_per_epoch=1, shuffle=False, verbose=0
         ).history

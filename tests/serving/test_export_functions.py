@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 
+import gymnasium
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from rlm_tf.data import LinearDiscriminant
+from rlm_tf.envs import collected_trajectories, trajectory_draws
 from rlm_tf.layers import DiscretePolicy
 from rlm_tf.models import LogisticIMM, NeighborModelMatching, ReinforceIMM
 from rlm_tf.serving import export_classifier, export_policy
@@ -86,7 +88,15 @@ def test_a_batch_of_zero_and_any_network(rng, tmp_path):
 @pytest.mark.slow
 def test_a_policy_answers_in_a_bare_process(tmp_path):
     policy = DiscretePolicy(9, 4, 5, seed=2)
-    path = export_policy(ReinforceIMM(policy), tmp_path / "policy", num_states=9)
+    before = tf.nn.softmax(policy(np.arange(9))).numpy()
+    model = ReinforceIMM(policy)
+    model.compile(keras.optimizers.Adam(0.1))
+    env = gymnasium.make("rlm_tf/ToroidalGrid-v0", size=3)
+    draws = trajectory_draws(1, epochs=5, steps=8, batch=2, num_states=9)
+    data = collected_trajectories(env, model.action_probs, draws)
+    model.fit(data, epochs=5, steps_per_epoch=1, shuffle=False, verbose=0)
+    assert np.abs(model.action_probs(np.arange(9)) - before).max() > 0.1
+    path = export_policy(model, tmp_path / "policy", num_states=9)
     states = [0, 3, 3, 8, 9, -1]
     inputs = {"states": (states, "int32"), "seed": (7, "int32")}
     answer = _answer(path, "act", **inputs)
