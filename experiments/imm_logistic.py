@@ -16,6 +16,7 @@ from experiments.quiet import silence_tensorflow
 silence_tensorflow()
 
 from experiments.logistic import study  # noqa: E402
+from experiments.logistic.choices import choices  # noqa: E402
 from experiments.logistic.config import PRESETS  # noqa: E402
 from experiments.logistic.report import report  # noqa: E402
 from experiments.parts import Study, run_study  # noqa: E402
@@ -29,7 +30,7 @@ STUDY = Study(
         "figure4": study.figure_4,
         "rule": study.rule,
         "tuning": study.tuning,
-        "choices": study.choices,
+        "choices": choices,
     },
     report,
 )

@@ -21,23 +21,12 @@ from rlm_tf.models import (
 )
 from rlm_tf.objectives.binary import induced_binary_cross_entropy
 from rlm_tf.objectives.neighbors import neighbor_log_weights
-from rlm_tf.restricted import BinnedModel, FeatureModel
+from rlm_tf.restricted import FeatureModel
 
 RATIOS = tuple(round(0.1 * number, 1) for number in range(10))
 # Noising is given the best of these at every size, in hindsight.
 NOISING_RATIOS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 BANDWIDTHS = (0.1, 0.3, 1.0, 3.0)
-# Other choices of the task: coefficients, offset, bounds, and alpha of the kernel.
-CHOICES = {
-    "x1 + x2 + x3 on [-1, 1]": (LinearDiscriminant(), 1.0),
-    "2 x1 + x2 + x3": (LinearDiscriminant((2.0, 1.0, 1.0)), 1.0),
-    "x1 + 2 x2 + 2 x3": (LinearDiscriminant((1.0, 2.0, 2.0)), 1.0),
-    "x1 - 0.5 x2 + 0.25 x3": (LinearDiscriminant((1.0, -0.5, 0.25)), 1.0),
-    "x1 + x2 + x3 + 0.5": (LinearDiscriminant(offset=0.5), 1.0),
-    "x1 + x2 + x3 - 1.5 on [0, 1]": (LinearDiscriminant(offset=-1.5, low=0.0), 1.0),
-    "x1 + x2 + x3 on [-3, 3]": (LinearDiscriminant(low=-3.0, high=3.0), 1.0),
-    "the same, alpha 1/3": (LinearDiscriminant(low=-3.0, high=3.0), 1 / 3),
-}
 
 
 class LogisticStudy:
@@ -259,37 +248,4 @@ def tuning(config: LogisticConfig) -> dict[str, Any]:
                 },
             }
         )
-    return {"cells": cells}
-
-
-def choices(config: LogisticConfig) -> dict[str, Any]:
-    """Returns accuracies with and without IMM for other choices of the task."""
-    cells = []
-    each = tqdm.tqdm(CHOICES.items(), unit="task", disable=None)
-    for number, (name, (task, alpha)) in enumerate(each):
-        study = LogisticStudy(config, task)
-        pairs, labels = task.sample(config.fitted_pairs, study.rng(8, number))
-        fitted = BinnedModel(config.fitted_bins, 2, task.low, task.high)
-        fitted.fit(pairs[:, 0], labels)
-        for size in config.rule_sizes:
-            x, y = study.data(size, config.choices_runs, 7)
-            ratio = published_ratio(size)
-            arms = {
-                "none": study.fit(x, y, 0.0),
-                "imm": study.fit(x, y, ratio, inverse_bandwidths=alpha),
-                "imm, fitted P_hat": study.fit(
-                    x, y, ratio, fitted, inverse_bandwidths=alpha
-                ),
-            }
-            cells.append(
-                {
-                    "task": name,
-                    "definition": {**task._asdict(), "inverse_bandwidth": alpha},
-                    "size": size,
-                    "accuracies": {
-                        arm: study.accuracies(weights).tolist()
-                        for arm, weights in arms.items()
-                    },
-                }
-            )
     return {"cells": cells}
