@@ -95,11 +95,12 @@ class AdvantageCoefficient(keras.callbacks.Callback):
 
     That is the mean of log P_hat - log Q_hat, nats, over the pairs of successive words
     of the validation text whose first word the training text has and whose second P_hat
-    thinks possible; at least 0, at most 1. The wrapped model's coefficient must be 1.
+    thinks possible; at least 0, at most `largest`. The model's coefficient must be 1.
     """
 
-    def __init__(self, restricted: KneserNey, corpus: Corpus):
+    def __init__(self, restricted: KneserNey, corpus: Corpus, largest: float = 1.0):
         super().__init__()
+        self.largest = largest
         self.values: list[float] = []
         self._corpus = corpus
         valid = np.asarray(corpus.valid)
@@ -122,7 +123,7 @@ class AdvantageCoefficient(keras.callbacks.Callback):
         ).values()
         nats = sum(each.nats_per_token * each.num_tokens for each in found)
         advantage = self._own + nats / sum(each.num_tokens for each in found)
-        self.values.append(float(np.clip(advantage, 0.0, 1.0)))
+        self.values.append(float(np.clip(advantage, 0.0, self.largest)))
         self.model.active.assign(self.values[-1])
 
 

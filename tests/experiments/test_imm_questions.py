@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import types
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,10 +16,13 @@ from experiments.questions import (
     digits,
     imperfect,
     restrictions,
+    text,
 )
 from experiments.questions.config import QuestionsConfig
 from experiments.questions.logistic_task import Task, summary
+from rlm_tf.data import load_corpus
 from rlm_tf.models import LogisticWeights
+from rlm_tf.restricted import KneserNey
 
 _CONFIG = QuestionsConfig(runs=3, steps=50, test_points=500)
 
@@ -48,6 +56,40 @@ def test_advantage_by_loops(rng):
             total += np.log(own if label else 1 - own)
             total -= np.log(induced if label else 1 - induced)
         assert found[run] == pytest.approx(total / 5, rel=1e-4)
+
+
+def test_advantage_of_an_n_gram_model_by_loops(rng):
+    """The model knows the last word only: it is its own induced model."""
+    corpus = load_corpus("python-docs")
+    few = dataclasses.replace(
+        corpus, train=corpus.train[:900], valid=corpus.valid[:300]
+    )
+    size = len(corpus.vocabulary)
+    rows = rng.normal(size=(size, size)).astype(np.float32)
+    table = keras.layers.Embedding(size, size, weights=[rows])
+    wrapper = types.SimpleNamespace(
+        model=keras.Sequential([keras.Input((None,), dtype="int32"), table]),
+        active=keras.Variable(0.0),
+    )
+    bigram = KneserNey(2).fit(few.train, size)
+    rule = text.AdvantageCoefficient(bigram, few)
+    rule.set_model(wrapper)
+    rule.on_epoch_begin(0)
+    log_q = tf.nn.log_softmax(rows.astype(np.float64)).numpy()
+    advantages, left_out = [], 0
+    for before, word in itertools.pairwise(few.valid):
+        log_p = float(bigram.log_probs([before])[0, word])
+        if before in few.train and np.isfinite(log_p):
+            advantages.append(log_p - log_q[before, word])
+        else:
+            left_out += 1
+    assert left_out > 10 and len(advantages) > 100
+    advantage = np.mean(advantages)
+    assert advantage > 1
+    assert rule.values == [1.0] and float(wrapper.active) == 1.0
+    rule.largest = 100.0
+    rule.on_epoch_begin(1)
+    assert float(wrapper.active) == pytest.approx(advantage, rel=1e-5)
 
 
 def test_clusters_average_over_their_members(rng):

@@ -21,6 +21,7 @@ _QUESTIONS = (
     "restrictions",
     "text_restrictions",
     "coefficient_rules",
+    "text_coefficients",
     "imperfect",
     "regularisers",
     "text_regularisers",
