@@ -54,7 +54,7 @@ class QuestionsConfig:
         (1e-5,), "Weight decay of the language model, at dropout 0.4."
     )
     text_coefficients: tuple[float, ...] = setting(
-        (0.1, 0.3, 1.0), "lambda of the language model, question 3."
+        (0.1, 0.3, 1.0, 3.0, 10.0), "lambda of the language model, question 3."
     )
     text_width: int = setting(200, "Width of the language model's two layers.")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -18,6 +19,7 @@ from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
     RecurrentLanguageModel,
+    coefficient_from_ratio,
 )
 from rlm_tf.restricted import KneserNey, WordClassModel, word_classes
 from rlm_tf.training import LearningRateHalving
@@ -67,9 +69,11 @@ def regularisers(config: QuestionsConfig) -> dict[str, Any]:
 def coefficients(config: QuestionsConfig) -> dict[str, Any]:
     """Returns perplexities by lambda, fixed or by the rule, on a quarter of the text.
 
-    The restricted model is a bigram of the same quarter, or of all the text. The rule
-    sets lambda, before each epoch, to the restricted model's advantage over the induced
-    model of the moment, see `AdvantageCoefficient`.
+    The restricted model is a bigram of the same quarter, or of all the text. Two rules
+    set lambda before each epoch from A, the restricted model's advantage over the
+    induced model of the moment (`AdvantageCoefficient`), nats: `advantage`, lambda = A,
+    at most 1; `evidence`, r = 1 - exp(-n A) for n training tokens, at most 0.9, as on
+    the logistic task.
     """
     corpus = _corpus(config)
     few = dataclasses.replace(corpus, train=corpus.train[: len(corpus.train) // 4])
@@ -78,29 +82,40 @@ def coefficients(config: QuestionsConfig) -> dict[str, Any]:
     cells = [{"arm": "none", "source": "", **_train(config, few, [], 0.4, 0.0)}]
     for source, text in (("the same text", few.train), ("all text", corpus.train)):
         bigram = KneserNey(2).fit(text, size)
-        rule = AdvantageCoefficient(bigram, few)
-        arms: dict[str, tuple[float, list[keras.callbacks.Callback]]] = {
-            f"lambda {value:g}": (value, []) for value in config.text_coefficients
+        rules = {
+            "advantage": AdvantageCoefficient(bigram, few, lambda a: min(max(a, 0), 1)),
+            "evidence": AdvantageCoefficient(
+                bigram, few, functools.partial(_by_evidence, len(few.train))
+            ),
         }
-        arms["rule"] = (1.0, [rule])
-        for name, (value, callbacks) in tqdm.tqdm(arms.items(), disable=None):
-            found = _train(config, few, [bigram], 0.4, 0.0, value, callbacks)
-            cells.append({"arm": name, "source": source, **found})
-        cells[-1]["values"] = rule.values
+        for value in tqdm.tqdm(config.text_coefficients, disable=None):
+            found = _train(config, few, [bigram], 0.4, 0.0, value)
+            cells.append({"arm": f"lambda {value:g}", "source": source, **found})
+        for name, rule in tqdm.tqdm(rules.items(), disable=None):
+            found = _train(config, few, [bigram], 0.4, 0.0, 1.0, [rule])
+            values = {"values": rule.values}
+            cells.append({"arm": name, "source": source, **found, **values})
     return {"cells": cells, "train_tokens": len(few.train)}
 
 
+def _by_evidence(num_tokens: int, advantage: float) -> float:
+    ratio = -np.expm1(-num_tokens * max(advantage, 0.0))
+    return coefficient_from_ratio(min(float(ratio), 0.9))
+
+
 class AdvantageCoefficient(keras.callbacks.Callback):
-    """Sets lambda to the restricted model's advantage, before each epoch.
+    """Sets lambda by the restricted model's advantage, before each epoch.
 
     That is the mean of log P_hat - log Q_hat, nats, over the pairs of successive words
     of the validation text whose first word the training text has and whose second P_hat
-    thinks possible; at least 0, at most `largest`. The model's coefficient must be 1.
+    thinks possible. `rule` makes lambda of it; the model's coefficient must be 1.
     """
 
-    def __init__(self, restricted: KneserNey, corpus: Corpus, largest: float = 1.0):
+    def __init__(
+        self, restricted: KneserNey, corpus: Corpus, rule: Callable[[float], float]
+    ):
         super().__init__()
-        self.largest = largest
+        self.rule = rule
         self.values: list[float] = []
         self._corpus = corpus
         valid = np.asarray(corpus.valid)
@@ -123,7 +138,7 @@ class AdvantageCoefficient(keras.callbacks.Callback):
         ).values()
         nats = sum(each.nats_per_token * each.num_tokens for each in found)
         advantage = self._own + nats / sum(each.num_tokens for each in found)
-        self.values.append(float(np.clip(advantage, 0.0, self.largest)))
+        self.values.append(float(self.rule(advantage)))
         self.model.active.assign(self.values[-1])
 
 

@@ -36,17 +36,21 @@ def coefficients(numbers: Numbers, path: pathlib.Path) -> str:
     figure, panels = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     rows = [("none", "", _perplexities(none))]
     for number, source in enumerate(distinct(c["source"] for c in cells[1:])):
-        *fixed, rule = [cell for cell in cells if cell["source"] == source]
+        members = [cell for cell in cells if cell["source"] == source]
+        fixed = [cell for cell in members if "values" not in cell]
         amounts = [float(cell["arm"].split()[1]) for cell in fixed]
         colour = f"C{number}"
         tests = [cell["test"] for cell in fixed]
         panels[0].plot(amounts, tests, "o-", color=colour, label=f"P_hat of {source}")
-        panels[0].axhline(rule["test"], color=colour, ls="--", label="the rule")
-        panels[1].plot(rule["values"], color=colour, label=f"P_hat of {source}")
-        rows += [(cell["arm"], source, _perplexities(cell)) for cell in (*fixed, rule)]
-    panels[0].axhline(none["test"], color="black", ls=":", lw=1, label="none")
+        rules = [cell for cell in members if "values" in cell]
+        for rule, style in zip(rules, ("--", ":"), strict=True):
+            label = f"{rule['arm']}, P_hat of {source}"
+            panels[0].axhline(rule["test"], color=colour, ls=style, label=label)
+            panels[1].plot(rule["values"], style, color=colour, label=label)
+        rows += [(cell["arm"], source, _perplexities(cell)) for cell in members]
+    panels[0].axhline(none["test"], color="black", lw=1, label="none")
     panels[0].set(xscale="log", xlabel="lambda", ylabel="test perplexity")
-    panels[1].set(xlabel="epoch", ylabel="lambda of the rule")
+    panels[1].set(xlabel="epoch", ylabel="lambda of the rules")
     save(figure, path)
     return (
         f"{table(('arm', 'P_hat of', 'valid / test'), rows, left=(0, 1))}\n\n"

@@ -72,7 +72,7 @@ def test_advantage_of_an_n_gram_model_by_loops(rng):
         active=keras.Variable(0.0),
     )
     bigram = KneserNey(2).fit(few.train, size)
-    rule = text.AdvantageCoefficient(bigram, few)
+    rule = text.AdvantageCoefficient(bigram, few, lambda advantage: 2 * advantage)
     rule.set_model(wrapper)
     rule.on_epoch_begin(0)
     log_q = tf.nn.log_softmax(rows.astype(np.float64)).numpy()
@@ -84,12 +84,15 @@ def test_advantage_of_an_n_gram_model_by_loops(rng):
         else:
             left_out += 1
     assert left_out > 10 and len(advantages) > 100
-    advantage = np.mean(advantages)
-    assert advantage > 1
-    assert rule.values == [1.0] and float(wrapper.active) == 1.0
-    rule.largest = 100.0
-    rule.on_epoch_begin(1)
-    assert float(wrapper.active) == pytest.approx(advantage, rel=1e-5)
+    assert rule.values == [pytest.approx(2 * np.mean(advantages), rel=1e-5)]
+    assert float(wrapper.active) == pytest.approx(rule.values[0])
+
+
+def test_evidence_grows_with_tokens_and_advantage():
+    assert text._by_evidence(100, -0.5) == 0.0
+    ratio = 1 - np.exp(-100 * 0.004)
+    assert text._by_evidence(100, 0.004) == pytest.approx(ratio / (1 - ratio))
+    assert text._by_evidence(100, 1.0) == pytest.approx(9.0)
 
 
 def test_clusters_average_over_their_members(rng):
