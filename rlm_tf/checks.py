@@ -86,6 +86,26 @@ def check_floating(function: str, **tensors: tf.Tensor) -> None:
             )
 
 
+def check_range(function: str, low: float, high: float, **values: Any) -> None:
+    """Raises ValueError unless every entry is a number in [low, high].
+
+    Infinity is none. What is not known while a graph is traced passes.
+    """
+    for argument, value in values.items():
+        if tf.is_tensor(value) and not hasattr(value, "numpy"):
+            continue
+        entries = np.asarray(value, np.float64)
+        if np.all((entries >= low) & (entries <= high) & np.isfinite(entries)):
+            continue
+        bounds = f"lie in [{low:g}, {high:g}]"
+        if high == np.inf:
+            bounds = f"be finite and at least {low:g}"
+        worst = entries[~((entries >= low) & (entries <= high) & np.isfinite(entries))]
+        raise ValueError(
+            f"{function}: `{argument}` must {bounds}, found {worst.ravel()[0]:g}."
+        )
+
+
 def check_integer(function: str, name: str, value: Any, least: int) -> None:
     """Raises ValueError unless an argument is an integer, and large enough.
 

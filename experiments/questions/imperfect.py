@@ -10,9 +10,13 @@ import tqdm
 
 from experiments.questions.config import QuestionsConfig
 from experiments.questions.logistic_task import Task, summary
-from experiments.reinforce.config import ReinforceConfig, ratio_for
+from experiments.reinforce.config import ReinforceConfig
 from experiments.reinforce.study import Arm, GridStudy
-from rlm_tf.models import coefficient_from_ratio, published_ratio
+from rlm_tf.models import (
+    coefficient_from_ratio,
+    published_ratio,
+    published_reinforce_ratio,
+)
 from rlm_tf.restricted import BinnedModel
 
 _NOISING_RATIOS = (0.02, 0.05, 0.1, 0.2, 0.4)
@@ -84,7 +88,7 @@ def grid(config: QuestionsConfig) -> list[dict[str, Any]]:
         # LEFT and RIGHT exchanged, UP and DOWN as well.
         "opposite": target[:, [1, 0, 3, 2]],
     }
-    coefficient = coefficient_from_ratio(ratio_for(epochs))
+    coefficient = coefficient_from_ratio(published_reinforce_ratio(epochs))
     arms = {("none", 0.0): Arm(target, 0.0)}
     for name, other in others.items():
         for share in _GRID_NOISE:

@@ -68,12 +68,3 @@ PRESETS = {
     # Figure 3 and the published code.
     "paper": ReinforceConfig(),
 }
-
-
-def ratio_for(epochs: int) -> float:
-    """Returns the published rule for lambda / (1 + lambda): 0.2, from 200 epochs 0.1.
-
-    `round(0.1891 - 0.0002 epochs, 1)`, as the code that made Figure 3 has it; the text
-    says that lambda is 0.25 throughout, which is a ratio of 0.2.
-    """
-    return max(round(0.1891 - 0.0002 * epochs, 1), 0.0)

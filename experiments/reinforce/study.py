@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tqdm
 
-from experiments.reinforce.config import ReinforceConfig, ratio_for
+from experiments.reinforce.config import ReinforceConfig
 from rlm_tf.envs import grid_pomdp, next_states, reward_landscape, trajectory_draws
-from rlm_tf.models import ReinforceRuns
+from rlm_tf.models import ReinforceRuns, published_reinforce_ratio
 from rlm_tf.models.reinforce_runs import GridTables
 from rlm_tf.models.term import coefficient_from_ratio
 from rlm_tf.restricted import Belief, FastInformedBound, alpha_vector_policy
@@ -114,7 +114,7 @@ def figure_3(config: ReinforceConfig) -> dict[str, Any]:
     began = time.perf_counter()
     cells = []
     for epochs in tqdm.tqdm(config.epochs, unit="epoch count", disable=None):
-        ratio = ratio_for(epochs)
+        ratio = published_reinforce_ratio(epochs)
         coefficients = {name: coefficient_from_ratio(ratio) for name in targets}
         coefficients |= {"none": 0.0, FIXED: config.fixed_coefficient}
         arms = [Arm(targets[name], coefficients[name]) for name in targets]

@@ -65,7 +65,7 @@ class LinearDiscriminant(NamedTuple):
     def check(self) -> None:
         """Raises ValueError unless this is a task: features and ordered bounds."""
         numbers = [*self.coefficients, self.offset, self.low, self.high]
-        if not self.coefficients or not np.all(np.isfinite(numbers)):
+        if not len(self.coefficients) or not np.all(np.isfinite(numbers)):
             raise ValueError(
                 "LinearDiscriminant: `coefficients` must not be empty, and all numbers "
                 f"finite; found {self}."

@@ -79,7 +79,7 @@ class ToroidalGrid(gymnasium.Env):
             ValueError: If `options` names a state that is none.
         """
         super().reset(seed=seed)
-        given = (options or {}).get("state")
+        given = state_option(options)
         if given is None:
             self.state = int(self.np_random.integers(self.size**2))
         else:
@@ -94,7 +94,7 @@ class ToroidalGrid(gymnasium.Env):
         """
         if self.state is None:
             raise ValueError("ToroidalGrid: call `reset` before `step`.")
-        if not self.action_space.contains(action):
+        if isinstance(action, bool) or not self.action_space.contains(action):
             raise ValueError(
                 f"ToroidalGrid: `action` must be an integer in [0, {len(ACTIONS)}), "
                 f"found {action!r}."
@@ -127,6 +127,17 @@ def observation_space(size: int, observation: str) -> gymnasium.Space:
     if observation == "x":
         return gymnasium.spaces.Discrete(size)
     return gymnasium.spaces.MultiDiscrete([size, size])
+
+
+def state_option(options: dict[str, Any] | None) -> Any:
+    """Returns `options["state"]` or None; ValueError if there is another option."""
+    unknown = set(options or {}) - {"state"}
+    if unknown:
+        raise ValueError(
+            "ToroidalGrid: `options` of `reset` may hold `state` alone, found "
+            f"{', '.join(sorted(map(repr, unknown)))}."
+        )
+    return (options or {}).get("state")
 
 
 def state_number(position: Any, size: int) -> int:

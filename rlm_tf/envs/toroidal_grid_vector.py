@@ -9,7 +9,7 @@ import numpy as np
 
 from rlm_tf.checks import check_integer
 from rlm_tf.envs.grid_dynamics import ACTIONS
-from rlm_tf.envs.toroidal_grid import ToroidalGrid, state_number
+from rlm_tf.envs.toroidal_grid import ToroidalGrid, state_number, state_option
 
 
 class ToroidalGridVector(gymnasium.vector.VectorEnv):
@@ -62,8 +62,11 @@ class ToroidalGridVector(gymnasium.vector.VectorEnv):
         Returns:
             Observations, and `{"state": int [num_envs]}`.
         """
+        if seed is not None:
+            # One generator draws for all: a seed for each would not say more.
+            check_integer("ToroidalGridVector", "seed", seed, 0)
         super().reset(seed=seed)
-        size, given = self.one.size, (options or {}).get("state")
+        size, given = self.one.size, state_option(options)
         if given is None:
             self.states = self.np_random.integers(size**2, size=self.num_envs)
         else:

@@ -91,7 +91,8 @@ def collected_trajectories(
 
     Nothing is collected ahead: a batch is drawn when a training step asks for it, with
     the policy as the step before has left it. Call `fit(dataset, epochs=E,
-    steps_per_epoch=1, shuffle=False)`.
+    steps_per_epoch=1, shuffle=False)`, on one device: a distribution strategy reads
+    ahead, and `ReinforceIMM` refuses it. There, `collect` an epoch's batch and fit it.
 
     Args:
         env: A `ToroidalGrid`, possibly wrapped.
@@ -114,4 +115,10 @@ def collected_trajectories(
 
     outcomes = {"actions": spec(tf.int32), "rewards": spec(tf.float32)}
     signature = (spec(tf.int32), outcomes)
-    return tf.data.Dataset.from_generator(batches, output_signature=signature)
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    options = tf.data.Options()
+    # It would collect while the step before still changes the policy.
+    options.experimental_optimization.inject_prefetch = False
+    dataset = dataset.with_options(options)
+    dataset.is_on_policy = True
+    return dataset

@@ -80,11 +80,15 @@ def cross_validate_logistic(
         )
     sets, count, _ = features.shape
     check_integer(function, "folds", folds, 2)
-    if count < 2 or not ratios or not inverse_bandwidths:
+    if count < 2 or not len(ratios) or not len(inverse_bandwidths):
         raise ValueError(
             f"{function}: there must be two examples, a ratio and a bandwidth at "
             f"least; found {count} examples, {len(ratios)} ratios and "
             f"{len(inverse_bandwidths)} bandwidths."
+        )
+    if not np.issubdtype(features.dtype, np.floating):
+        raise ValueError(
+            f"{function}: `x` must be floating point, found {features.dtype}."
         )
     folds = min(folds, count)
     # Every example is in one fold; folds differ by one example at most.

@@ -11,7 +11,7 @@ from rlm_tf.models.logistic_runs import (
 from rlm_tf.models.neighbor_matching import NeighborModelMatching
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
-from rlm_tf.models.reinforce_imm import ReinforceIMM
+from rlm_tf.models.reinforce_imm import ReinforceIMM, published_reinforce_ratio
 from rlm_tf.models.reinforce_runs import ReinforceRuns
 from rlm_tf.models.sampled_contexts import SampledContexts
 from rlm_tf.models.term import (
@@ -36,5 +36,6 @@ __all__ = [
     "fit_logistic_runs",
     "logistic_logits",
     "published_ratio",
+    "published_reinforce_ratio",
     "ratio_from_coefficient",
 ]

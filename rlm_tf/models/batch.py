@@ -1,4 +1,4 @@
-"""What `fit()` and `evaluate()` give a language model."""
+"""What `fit()` and `evaluate()` give a model."""
 
 from __future__ import annotations
 
@@ -44,3 +44,18 @@ def check_batch(name: str, x: Any, targets: Any, sample_weight: Any) -> None:
                 f"{name}: `{argument}` must have one {one}, shape {shape}, found "
                 f"{found}."
             )
+
+
+def without_last_axis(values: tf.Tensor) -> tf.Tensor:
+    """Returns `[B]` for `[B, 1]`, and anything else as it is."""
+    is_column = values.shape.rank == 2 and values.shape[1] == 1
+    return values[:, 0] if is_column else values
+
+
+def of_all_replicas(values: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of all replicas, one after the other."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return values
+    gathered = context.all_gather(values, axis=0)
+    return tf.ensure_shape(gathered, [None, *values.shape[1:]])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from typing import Any
 
 import keras
 
 from rlm_tf.checks import check_integer
+from rlm_tf.models.term import check_coefficient
 from rlm_tf.restricted.restricted_model import RestrictedModel
 
 
@@ -30,20 +29,7 @@ def check_pairs(pairs: list[Any]) -> None:
                 "InducedModelMatching: `restricted_model` must be a RestrictedModel or "
                 f"a list of pairs (RestrictedModel, coefficient), found {pair!r}."
             )
-        coefficient = pair[1]
-        if isinstance(coefficient, numbers.Real):
-            if not 0 <= float(coefficient) < math.inf:
-                raise ValueError(
-                    "InducedModelMatching: `coefficient` must be finite and not "
-                    f"negative, found {coefficient}."
-                )
-        elif not isinstance(
-            coefficient, keras.optimizers.schedules.LearningRateSchedule
-        ):
-            raise ValueError(
-                "InducedModelMatching: `coefficient` must be a number or a schedule, "
-                f"found {type(coefficient).__name__}."
-            )
+        check_coefficient("InducedModelMatching", "coefficient", pair[1])
 
 
 def induced_names(count: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_shapes
+from rlm_tf.checks import check_floating, check_integer, check_range, check_shapes
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives.binary import induced_binary_cross_entropy
 from rlm_tf.objectives.neighbors import neighbor_log_weights
@@ -93,6 +93,7 @@ def fit_logistic_runs(
             f"{objective!r}."
         )
     x = tf.convert_to_tensor(x)
+    check_floating(function, x=x)
     runs = x.shape[:1]
     targets = cast_like(target_probs, x)
     ratios = tf.broadcast_to(cast_like(ratios, x), runs)
@@ -105,6 +106,10 @@ def fit_logistic_runs(
         ratios=(ratios, "R"),
         inverse_bandwidths=(alphas, "R"),
     )
+    check_range(function, 0.0, 1.0, target_probs=targets, ratios=ratios)
+    check_range(function, 0.0, np.inf, inverse_bandwidths=alphas)
+    features = list(short_features)
+    check_range(function, 0, x.shape[2] - 1, short_features=features)
     if objective == "noising":
         # Cross-entropies are linear in their targets: the two terms are one.
         shares = ratios[:, tf.newaxis]
@@ -121,7 +126,7 @@ def fit_logistic_runs(
     )
     if objective == "noising" or not bool(tf.reduce_any(ratios > 0)):
         return fit([])
-    short = np.isin(np.arange(x.shape[2]), list(short_features)).astype(x.dtype.name)
+    short = np.isin(np.arange(x.shape[2]), features).astype(x.dtype.name)
     kernel = neighbor_kernel(x * short, alphas, weights)
     return fit([Restriction(targets, ratios, kernel, tf.constant(short))])
 
@@ -173,10 +178,20 @@ def fit_restricted_runs(
     """
     function = "fit_restricted_runs"
     x = tf.convert_to_tensor(x)
+    check_floating(function, x=x)
     y = cast_like(y, x)
     weights = tf.ones_like(y) if weights is None else cast_like(weights, x)
     decays = tf.broadcast_to(cast_like(weight_decays, x), x.shape[:1])
     check_integer(function, "steps", steps, 0)
+    check_range(function, 0.0, 1.0, y=y)
+    check_range(
+        function,
+        0.0,
+        np.inf,
+        weights=weights,
+        weight_decays=decays,
+        learning_rate=learning_rate,
+    )
     check_shapes(
         function,
         x=(x, "R n D"),
@@ -198,8 +213,19 @@ def fit_restricted_runs(
             substituted=(restriction.substituted, "D"),
             x=(x, "R n D"),
         )
+        check_range(
+            function,
+            0.0,
+            1.0,
+            target_probs=restriction.target_probs,
+            ratios=restriction.ratios,
+        )
+    total = tf.add_n([tf.zeros_like(decays), *[each.ratios for each in given]])
+    # Up to the rounding of the sum.
+    check_range(function, 0.0, 1.0 + 1e-6, sum_of_ratios=total)
     if initial is None:
         initial = LogisticWeights(tf.zeros_like(x[:, 0]), tf.zeros_like(y[:, 0]))
+    initial = LogisticWeights(*[cast_like(value, x) for value in initial])
     return _fit(
         x,
         y,
@@ -208,7 +234,7 @@ def fit_restricted_runs(
         decays,
         initial,
         cast_like(learning_rate, x),
-        tf.constant(steps),
+        tf.constant(int(steps)),
     )
 
 
@@ -244,7 +270,8 @@ def _fit(
             loss = induced_binary_cross_entropy(target_probs, rest + own, kernel).loss
             losses += ratios[:, tf.newaxis] * loss
         decay = decays * tf.reduce_sum(kernels**2, axis=1) / 2
-        return tf.reduce_sum(weights * losses, axis=1) / totals + decay
+        mean = tf.math.divide_no_nan(tf.reduce_sum(weights * losses, axis=1), totals)
+        return mean + decay
 
     def step(number: tf.Tensor, kernels: tf.Tensor, biases: tf.Tensor):
         with tf.GradientTape() as tape:

@@ -10,8 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from rlm_tf.checks import check_ids, check_shapes
+from rlm_tf.models.batch import of_all_replicas, without_last_axis
 from rlm_tf.models.objective_model import ObjectiveModel
-from rlm_tf.models.term import Coefficient, Term, coefficient_at
+from rlm_tf.models.term import (
+    Coefficient,
+    Term,
+    check_coefficient,
+    coefficient_at,
+)
 from rlm_tf.objectives.imm import induced_cross_entropy
 from rlm_tf.objectives.neighbors import neighbor_log_weights
 from rlm_tf.restricted import FeatureModel
@@ -32,9 +39,10 @@ class NeighborMatching(ObjectiveModel):
     `lambda = r / (1 - r)` it is `CE + lambda IMM` at a learning rate divided by
     `1 + lambda`; see `coefficient_from_ratio`.
 
-    `fit()` takes `(x [B, ...], y int [B])`, optionally with weights `[B]`. Neighbours
-    are the examples of the batch (on each replica, its own), itself included, or, after
-    `set_neighbors`, a fixed set, which files do not hold.
+    `fit()` takes `(x [B, ...], y int [B])`, optionally with weights `[B]`; a label that
+    is no class is an error (under XLA, a loss of nan). Neighbours are the examples of
+    the batch, of all replicas and in proportion to their weights, itself included, or,
+    after `set_neighbors`, a fixed set, which files do not hold.
 
     Source: section 1.1 and appendix D.1 of Muneeb and Ohannessian, arXiv 2402.12513.
 
@@ -76,8 +84,12 @@ class NeighborMatching(ObjectiveModel):
             raise ValueError(
                 f"{name}: `short_features` must differ, found {self.short_features}."
             )
-        if isinstance(ratio, float | int) and not 0 <= ratio <= 1:
-            raise ValueError(f"{name}: `ratio` must lie in [0, 1], found {ratio}.")
+        if not isinstance(restricted_model, FeatureModel | None):
+            raise ValueError(
+                f"{name}: `restricted_model` must be a FeatureModel or None, found "
+                f"{type(restricted_model).__name__}."
+            )
+        check_coefficient(name, "ratio", ratio, 1.0)
         if not 0 <= inverse_bandwidth < np.inf:
             raise ValueError(
                 f"{name}: `inverse_bandwidth` must be finite and not negative, found "
@@ -146,13 +158,16 @@ class NeighborMatching(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        x = tf.cast(x, tf.float32)
-        labels = tf.cast(y, tf.int32)
+        x, labels, weights = self._checked(x, y, sample_weight)
         log_probs = self.class_log_probs(x, training)
-        loss = -tf.gather(log_probs, labels, batch_dims=1)
-        weights = tf.ones_like(loss)
-        if sample_weight is not None:
-            weights = tf.cast(sample_weight, loss.dtype)
+        known = (labels >= 0) & (labels < tf.shape(log_probs)[1])
+        # XLA leaves assertions out: there, the loss becomes nan.
+        tf.debugging.Assert(
+            tf.reduce_all(known), ["labels must be in [0, V), found", labels]
+        )
+        loss = -tf.gather(log_probs, tf.where(known, labels, 0), batch_dims=1)
+        loss = tf.where(known, loss, tf.constant(np.nan, loss.dtype))
+        weights = tf.cast(weights, loss.dtype)
         guesses = tf.argmax(log_probs, axis=-1, output_type=tf.int32)
         self.accuracy_metric.update_state(
             tf.cast(guesses == labels, tf.float32), sample_weight=weights
@@ -167,13 +182,31 @@ class NeighborMatching(ObjectiveModel):
             Term("imm", induced, weights, ratio),
         ]
 
+    def _checked(
+        self, x: Any, y: Any, sample_weight: Any
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns examples, labels `[B]` and weights `[B]`; `[B, 1]` will do."""
+        name = type(self).__name__
+        x = tf.cast(x, tf.float32)
+        if not x.shape[1:].is_compatible_with(self.example_shape):
+            raise ValueError(
+                f"{name}: examples must have shape {list(self.example_shape)}, found "
+                f"{x.shape[1:].as_list()}."
+            )
+        check_ids(name, y=y)
+        labels = without_last_axis(tf.cast(y, tf.int32))
+        weights = tf.ones_like(labels, tf.float32)
+        if sample_weight is not None:
+            weights = without_last_axis(tf.cast(sample_weight, tf.float32))
+        check_shapes(name, y=(labels, "B"), sample_weight=(weights, "B"))
+        return x, labels, weights
+
     def _induced_loss(
         self, x: tf.Tensor, weights: tf.Tensor, training: bool
     ) -> tf.Tensor:
         short = self._short(x)
         if self._neighbors is None:
-            # An example of weight zero is nobody's neighbour.
-            neighbors, counts = x, tf.cast(weights > 0, tf.float32)
+            neighbors, counts = of_all_replicas(x), of_all_replicas(weights)
         else:
             neighbors, counts = self._neighbors, None
         log_weights = neighbor_log_weights(
@@ -186,6 +219,11 @@ class NeighborMatching(ObjectiveModel):
     def _short(self, x: TensorLike) -> tf.Tensor:
         x = tf.convert_to_tensor(x)
         size = int(np.prod(x.shape[1:]))
+        if max(self.short_features) >= size:
+            raise ValueError(
+                f"{type(self).__name__}: `short_features` must be below {size}, the "
+                f"features of an example; found {self.short_features}."
+            )
         return tf.gather(tf.reshape(x, [-1, size]), self.short_features, axis=1)
 
     @property

@@ -108,6 +108,9 @@ class ObjectiveModel(keras.Model):
     # === Steps ===
 
     def train_step(self, data: Any) -> dict[str, Any]:
+        # Before the control dependencies: XLA cannot lift variables out of them.
+        if self.built and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
         # Where data run out, nothing may change: without this, what needs no data (the
         # count of steps, sums of constant weights) goes on before the step fails.
         with tf.control_dependencies(_tensors(data)):

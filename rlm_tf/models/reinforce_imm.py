@@ -9,8 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.models.objective_model import ObjectiveModel
-from rlm_tf.models.term import Coefficient, Term, coefficient_at
+from rlm_tf.models.term import (
+    Coefficient,
+    Term,
+    check_coefficient,
+    coefficient_at,
+)
 from rlm_tf.objectives.imm import induced_kl_divergence
 from rlm_tf.objectives.policy_gradient import policy_gradient_loss, rewards_to_go
 from rlm_tf.restricted import Belief, RestrictedModel
@@ -30,8 +36,8 @@ class ReinforceIMM(ObjectiveModel):
 
     It trains on trajectories: `fit()` takes `(states [B, T], {"actions": [B, T],
     "rewards": [B, T]})`, int, int and float, with an optional weight `[B, T]` that is 0
-    where a trajectory is over (rewards there must be 0). They must have been collected
-    with the policy as it stands: see `rlm_tf.envs.collected_trajectories`.
+    where a trajectory is over (what is there does not matter). They must have been
+    collected with the policy as it stands: see `rlm_tf.envs.collected_trajectories`.
 
     Source: Muneeb and Ohannessian, arXiv 2402.12513, section 7 and appendix D.3.
 
@@ -69,6 +75,8 @@ class ReinforceIMM(ObjectiveModel):
             raise ValueError(
                 "ReinforceIMM: give `restricted_model` and `belief`, or neither."
             )
+        check_coefficient("ReinforceIMM", "coefficient", coefficient)
+        _check_sizes(policy, restricted_model, belief)
         if not 0 <= discount <= 1:
             raise ValueError(
                 f"ReinforceIMM: `discount` must lie in [0, 1], found {discount}."
@@ -78,11 +86,13 @@ class ReinforceIMM(ObjectiveModel):
                 f"ReinforceIMM: `baseline` must be one of {', '.join(BASELINES)}; "
                 f"found {baseline!r}."
             )
-        if baseline != "none" and horizon is None:
-            raise ValueError(
-                f"ReinforceIMM: `baseline={baseline!r}` needs `horizon`, the steps of "
-                "a trajectory."
-            )
+        if baseline != "none":
+            if horizon is None:
+                raise ValueError(
+                    f"ReinforceIMM: `baseline={baseline!r}` needs `horizon`, the steps "
+                    "of a trajectory."
+                )
+            check_integer("ReinforceIMM", "horizon", horizon, 1)
         self.policy = policy
         self.restricted_model = restricted_model
         self.belief = belief
@@ -112,6 +122,21 @@ class ReinforceIMM(ObjectiveModel):
     def _action_probs(self, states: tf.Tensor) -> tf.Tensor:
         return tf.nn.softmax(tf.cast(self.policy(states), tf.float32))
 
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Trains as `keras.Model.fit`.
+
+        Raises:
+            ValueError: If trajectories are to be collected on the way, on replicas.
+        """
+        replicas = self.distribute_strategy.num_replicas_in_sync
+        if getattr(x, "is_on_policy", False) and replicas > 1:
+            raise ValueError(
+                f"ReinforceIMM: with {replicas} replicas, `collected_trajectories` "
+                "would be collected ahead, with a policy of earlier steps; collect "
+                "each epoch's batch with `rlm_tf.envs.collect` and fit that."
+            )
+        return super().fit(x, *args, **kwargs)
+
     # === Objective ===
 
     def objective_terms(
@@ -123,6 +148,16 @@ class ReinforceIMM(ObjectiveModel):
             if sample_weight is None
             else tf.cast(sample_weight, tf.float32)
         )
+        check_shapes(
+            "ReinforceIMM",
+            states=(states, "B T"),
+            actions=(y["actions"], "B T"),
+            rewards=(rewards, "B T"),
+            sample_weight=(weights, "B T"),
+        )
+        if self.baseline != "none":
+            check_shapes("ReinforceIMM", rewards=(rewards, f"B {self.horizon}"))
+        rewards = tf.where(weights > 0, rewards, tf.zeros_like(rewards))
         log_probs = tf.nn.log_softmax(tf.cast(self.policy(states), tf.float32))
         returns = tf.transpose(rewards_to_go(tf.transpose(rewards), self.discount))
         baseline = self._baseline(returns, weights, training)
@@ -132,7 +167,7 @@ class ReinforceIMM(ObjectiveModel):
             step = self.optimizer.iterations if training else tf.constant(0)
             coefficient = coefficient_at(self.coefficient, step)
             terms.append(Term("imm", self._imm(states), weights, coefficient))
-        self.return_metric.update_state(tf.reduce_sum(rewards * weights, axis=1))
+        self.return_metric.update_state(tf.reduce_sum(rewards, axis=1))
         return terms
 
     def induced_log_probs(self, observations: TensorLike) -> tf.Tensor:
@@ -198,9 +233,41 @@ class ReinforceIMM(ObjectiveModel):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None):
+        config = dict(config)
         for name in ("policy", "restricted_model", "belief", "coefficient"):
             if isinstance(config[name], dict):
                 config[name] = keras.saving.deserialize_keras_object(
                     config[name], custom_objects=custom_objects
                 )
         return cls(**config)
+
+
+def published_reinforce_ratio(num_epochs: int) -> float:
+    """Returns the published rule for lambda / (1 + lambda): 0.2, from 200 epochs 0.1.
+
+    `round(0.1891 - 0.0002 num_epochs, 1)`, as the code that made Figure 3 has it; the
+    text says that lambda is 0.25 throughout, which is a ratio of 0.2.
+    """
+    check_integer("published_reinforce_ratio", "num_epochs", num_epochs, 1)
+    return max(round(0.1891 - 0.0002 * num_epochs, 1), 0.0)
+
+
+def _check_sizes(policy: Any, restricted_model: Any, belief: Any) -> None:
+    """Raises ValueError if numbers of observations or states differ, where known."""
+    for name, first, second in (
+        (
+            "observations",
+            getattr(restricted_model, "num_contexts", None),
+            getattr(belief, "num_observations", None),
+        ),
+        (
+            "states",
+            getattr(policy, "num_states", None),
+            getattr(belief, "num_states", None),
+        ),
+    ):
+        if first is not None and second is not None and first != second:
+            owner = "restricted_model" if name == "observations" else "policy"
+            raise ValueError(
+                f"ReinforceIMM: `{owner}` has {first} {name}, `belief` {second}."
+            )

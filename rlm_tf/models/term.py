@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -50,6 +52,30 @@ class Term(NamedTuple):
         """Whether the term is differentiated on its own."""
         own = (self.clip_norm, self.loss_and_gradient, self.variable_factor)
         return any(option is not None for option in own)
+
+
+def check_coefficient(
+    owner: str, name: str, value: Any, most: float = math.inf
+) -> None:
+    """Raises ValueError unless a coefficient is a number in range, or a schedule.
+
+    Args:
+        owner: Name of the calling class; the message starts with it.
+        name: Name of the argument.
+        value: What was given.
+        most: The largest number allowed; infinity itself never is.
+    """
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        if not (0 <= float(value) <= most and float(value) < math.inf):
+            allowed = "be finite and not negative"
+            if most < math.inf:
+                allowed = f"lie in [0, {most:g}]"
+            raise ValueError(f"{owner}: `{name}` must {allowed}, found {value}.")
+    elif not isinstance(value, keras.optimizers.schedules.LearningRateSchedule):
+        raise ValueError(
+            f"{owner}: `{name}` must be a number or a schedule, found "
+            f"{type(value).__name__}."
+        )
 
 
 def coefficient_at(coefficient: Coefficient, step: tf.Tensor) -> float | tf.Tensor:

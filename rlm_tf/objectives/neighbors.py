@@ -28,7 +28,8 @@ def neighbor_log_weights(
             stand in for them.
         inverse_bandwidth: alpha, not negative: a number, or one for each leading index
             `[...]`. Zero weighs all alike.
-        sample_weights: `[..., K]`, not negative; None: ones. Zero leaves one out.
+        sample_weights: `[..., K]`, not negative; None: ones. Zero leaves one out; where
+            all are zero, there is no neighbour, and all are taken.
 
     Returns:
         `[K, ..., N]`, ready for `induced_log_probs`.
@@ -57,6 +58,8 @@ def neighbor_log_weights(
     log_weights = -alpha * distances
     if sample_weights is not None:
         weights = cast_like(sample_weights, features)[..., tf.newaxis]
+        nobody = tf.reduce_all(weights == 0, axis=-2, keepdims=True)
+        weights = tf.where(nobody, tf.ones_like(weights), weights)
         left_out = tf.constant(-math.inf, features.dtype)
         safe = tf.where(weights > 0, weights, 1)
         log_weights += tf.where(weights > 0, tf.math.log(safe), left_out)

@@ -24,6 +24,12 @@ def utilities(alphas: npt.ArrayLike, beliefs: npt.ArrayLike) -> np.ndarray:
             "utilities: `alphas` must have axes [S A] and `beliefs` [O S], found "
             f"shapes {alphas.shape} and {beliefs.shape}."
         )
+    if not alphas.size or not np.all(np.isfinite(alphas)):
+        raise ValueError(
+            "utilities: `alphas` must be finite numbers, one action or more."
+        )
+    if beliefs.min(initial=0) < 0 or not np.allclose(beliefs.sum(axis=1), 1, atol=1e-6):
+        raise ValueError("utilities: every row of `beliefs` must be a distribution.")
     return beliefs @ alphas
 
 

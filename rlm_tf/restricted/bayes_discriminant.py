@@ -14,6 +14,9 @@ import tensorflow as tf
 from rlm_tf.restricted.feature_model import FeatureModel
 from rlm_tf.typing import TensorLike
 
+_MOST_UNSEEN = 16
+_ROUNDING = 1e-9
+
 
 @keras.saving.register_keras_serializable("rlm_tf")
 class BayesDiscriminant(FeatureModel):
@@ -27,7 +30,9 @@ class BayesDiscriminant(FeatureModel):
         F(u) = 1 / (m! prod w) sum_{e in {0,1}^m} (-1)^|e| max(u - e . w, 0)^m
 
     and `P(y = 1 | x_short) = 1 - F(-(a . x_short) - d - smallest)`. Unseen features of
-    coefficient zero do not matter. If no other is unseen, the label is certain.
+    coefficient zero do not matter. If no other is unseen, the label is certain. Widths
+    so small that the alternating sum would lose more than 1e-9 to rounding are left
+    out, and their features replaced by their means.
 
     Source: section 1.1 of Muneeb and Ohannessian, arXiv 2402.12513; the formula is the
     distribution function of a sum of uniform variables (Bradley and Gupta, 2002).
@@ -41,7 +46,8 @@ class BayesDiscriminant(FeatureModel):
             them.
 
     Raises:
-        ValueError: If the task is none or a feature does not exist.
+        ValueError: If the task is none, a feature does not exist, or more than 16
+            features are unseen (the sum has 2^m terms).
     """
 
     def __init__(
@@ -73,16 +79,27 @@ class BayesDiscriminant(FeatureModel):
                 f"BayesDiscriminant: `short_features` must be distinct numbers in "
                 f"[0, {count}), found {self.short_features}."
             )
+        unseen = np.delete(self.coefficients, self.short_features)
+        if np.count_nonzero(unseen) > _MOST_UNSEEN:
+            raise ValueError(
+                f"BayesDiscriminant: at most {_MOST_UNSEEN} features whose coefficient "
+                f"is not zero may be unseen, found {np.count_nonzero(unseen)}."
+            )
 
     def positive_probs(self, short_features: TensorLike) -> tf.Tensor:
         """Returns `P(y = 1 | short)`, float64 `[N]`, for features `[N, L]`."""
         features = self._feature_matrix(short_features)
-        coefficients = np.array(self.coefficients)
+        # The label does not depend on the scale.
+        scale = np.max(np.abs(self.coefficients), initial=0.0) or 1.0
+        coefficients = np.array(self.coefficients) / scale
         seen = tf.constant(coefficients[self.short_features], tf.float64)
-        known = tf.linalg.matvec(features, seen) + self.offset
+        known = tf.linalg.matvec(features, seen) + self.offset / scale
         unseen = np.delete(coefficients, self.short_features)
-        smallest = np.minimum(unseen * self.low, unseen * self.high).sum()
-        widths = np.abs(unseen[unseen != 0]) * (self.high - self.low)
+        wide = _wide_enough(np.abs(unseen) * (self.high - self.low))
+        mean = unseen[~wide].sum() * (self.low + self.high) / 2
+        unseen = unseen[wide]
+        smallest = np.minimum(unseen * self.low, unseen * self.high).sum() + mean
+        widths = np.abs(unseen) * (self.high - self.low)
         return 1.0 - _uniform_sum_cdf(-known - smallest, widths)
 
     def log_probs(self, short_features: TensorLike) -> tf.Tensor:
@@ -103,6 +120,16 @@ class BayesDiscriminant(FeatureModel):
             short_features=self.short_features,
         )
         return config
+
+
+def _wide_enough(widths: np.ndarray) -> np.ndarray:
+    """Returns which widths to keep: the largest, as long as rounding stays small."""
+    order = np.argsort(-widths, kind="stable")
+    relative = widths[order] / max(widths.max(initial=0.0), np.finfo(np.float64).tiny)
+    lost = np.finfo(np.float64).eps / np.maximum(np.cumprod(relative), 1e-300)
+    keep = np.zeros(len(widths), bool)
+    keep[order] = (lost < _ROUNDING) & (relative > 0)
+    return keep
 
 
 def _uniform_sum_cdf(values: tf.Tensor, widths: np.ndarray) -> tf.Tensor:

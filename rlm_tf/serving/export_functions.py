@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
 from rlm_tf.models import ReinforceIMM
 from rlm_tf.models.neighbor_matching import NeighborMatching
 from rlm_tf.serving.saved_model import write_saved_model
@@ -87,6 +88,13 @@ def export_policy(
             the model's.
     """
     _check_kind("export_policy", model, ReinforceIMM)
+    check_integer("export_policy", "num_states", num_states, 1)
+    known_states = getattr(model.policy, "num_states", num_states)
+    if num_states > known_states:
+        raise ValueError(
+            f"export_policy: `num_states` must be at most {known_states}, the states "
+            f"that the policy knows; found {num_states}."
+        )
 
     @tf.function(
         input_signature=[

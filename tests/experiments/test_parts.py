@@ -13,7 +13,8 @@ import pytest
 from experiments.logistic import gains
 from experiments.reinforce import report as reinforce_report
 from experiments.reinforce import study as reinforce_study
-from experiments.reinforce.config import ReinforceConfig, ratio_for
+from experiments.reinforce.config import ReinforceConfig
+from rlm_tf.models import published_reinforce_ratio
 
 ROOT = pathlib.Path(__file__).parents[2]
 _QUESTIONS = (
@@ -85,7 +86,7 @@ def test_mistakes(tmp_path):
 
 
 def test_the_published_ratio_has_two_steps():
-    assert [ratio_for(n) for n in (10, 175, 200, 400, 450, 500)] == [
+    assert [published_reinforce_ratio(n) for n in (10, 175, 200, 400, 450, 500)] == [
         0.2,
         0.2,
         0.1,

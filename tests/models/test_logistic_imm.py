@@ -16,7 +16,7 @@ from rlm_tf.models import (
     published_ratio,
     ratio_from_coefficient,
 )
-from rlm_tf.restricted import TabularModel
+from rlm_tf.restricted import BinnedModel, TabularModel
 
 TASK = LinearDiscriminant((1.0, -0.5, 0.7), 0.1)
 
@@ -230,14 +230,16 @@ def test_imm_helps_where_examples_are_few(rng):
 # === Replicas, files, mistakes ===
 
 
-def test_two_replicas_equal_one_device(rng, two_replicas):
-    x, y, _ = _data(rng, 16)
+@pytest.mark.parametrize("fixed", [True, False])
+def test_two_replicas_equal_one_device(rng, two_replicas, fixed):
+    """The last batch is smaller, and its replicas have unequal shares."""
+    x, y, _ = _data(rng, 19)
     results = []
     for strategy in (tf.distribute.get_strategy(), two_replicas):
         with strategy.scope():
             model = LogisticIMM(TASK.restricted(), clip_norm=0.3)
             model.compile(keras.optimizers.SGD(1.0))
-        model.set_neighbors(x)
+        model.set_neighbors(x if fixed else None)
         history = model.fit(
             x, y, batch_size=8, epochs=3, verbose=0, shuffle=False
         ).history
@@ -300,7 +302,7 @@ def test_mistakes_of_runs(rng):
         fit_logistic_runs(x, y, probs, 0.5, objective="none")
     with pytest.raises(ValueError, match="axis n of `y`"):
         fit_logistic_runs(x, y[:, :5], probs, 0.5)
-    three = TabularModel(2, 3)
-    three.num_features = 1
     with pytest.raises(ValueError, match="must have two outcomes, found 3"):
-        LogisticIMM(three)
+        LogisticIMM(BinnedModel(4, 3))
+    with pytest.raises(ValueError, match="must be a FeatureModel or None, found Tab"):
+        LogisticIMM(TabularModel(2, 2))

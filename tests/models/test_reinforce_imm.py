@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import gymnasium
 import keras
 import numpy as np
@@ -122,7 +124,6 @@ def test_weights_leave_steps_out(pomdp, target, rng):
     states, outcomes = _batch(rng, 2)
     weights = np.ones((2, STEPS), np.float32)
     weights[1, 3:] = 0
-    outcomes["rewards"][1, 3:] = 0
 
     def evaluate():
         data = tf.data.Dataset.from_tensors((states, outcomes, weights))
@@ -131,6 +132,7 @@ def test_weights_leave_steps_out(pomdp, target, rng):
     logs = evaluate()
     states[1, 3:] = 7
     outcomes["actions"][1, 3:] = 2
+    outcomes["rewards"][1, 3:] = 5
     assert evaluate() == logs
 
 
@@ -251,6 +253,55 @@ def test_two_replicas_equal_one_device(pomdp, target, rng, two_replicas):
         np.testing.assert_allclose(theirs, ours, atol=1e-6)
 
 
+def test_trajectories_are_collected_with_the_policy_of_their_step():
+    """However long collecting takes: nothing reads ahead."""
+    model = ReinforceIMM(DiscretePolicy(STATES, 4, HIDDEN, seed=1))
+    model.compile(_adam())
+    env = gymnasium.make("rlm_tf/ToroidalGrid-v0", size=SIZE)
+    seen = []
+
+    def policy(states):
+        time.sleep(0.003)
+        seen.append(int(model.optimizer.iterations.numpy()))
+        return model.action_probs(states)
+
+    data = collected_trajectories(env, policy, trajectory_draws(1, 6, STEPS, 1, STATES))
+    model.fit(data, epochs=6, steps_per_epoch=1, shuffle=False, verbose=0)
+    assert seen == [step for step in range(6) for _ in range(STEPS)]
+
+
+def test_two_replicas_learn_from_the_environment_as_one(pomdp, target, two_replicas):
+    draws = trajectory_draws(3, 4, STEPS, 4, STATES)
+    logits = []
+    for strategy in (tf.distribute.get_strategy(), two_replicas):
+        with strategy.scope():
+            model = _model(pomdp, target)
+            model.compile(keras.optimizers.SGD(0.5))
+        env = gymnasium.make("rlm_tf/ToroidalGrid-v0", size=SIZE)
+        for starts, uniforms in zip(*draws, strict=True):
+            states, actions, rewards = collect(
+                env, model.action_probs, starts, uniforms
+            )
+            outcomes = {"actions": actions, "rewards": rewards}
+            model.fit(states, outcomes, batch_size=4, verbose=0)
+        logits.append(model(np.arange(STATES)))
+    np.testing.assert_allclose(logits[1], logits[0], atol=1e-5)
+    data = collected_trajectories(env, model.action_probs, draws)
+    with pytest.raises(ValueError, match="with 2 replicas, `collected_trajectories`"):
+        model.fit(data, epochs=4, steps_per_epoch=1)
+
+
+def test_adam_under_xla(pomdp, target, rng):
+    batch = _batch(rng)
+    logits = []
+    for jit_compile in (False, True):
+        model = _model(pomdp, target)
+        model.compile(_adam(), jit_compile=jit_compile)
+        model.fit(*batch, epochs=3, verbose=0, shuffle=False)
+        logits.append(model(np.arange(STATES)))
+    np.testing.assert_allclose(logits[1], logits[0], atol=1e-4)
+
+
 def test_imm_teaches_what_the_restricted_policy_knows(pomdp, target, rng):
     """Without rewards the policy is drawn to one whose mean is the target."""
     model = _model(pomdp, target, coefficient=1.0)
@@ -302,6 +353,9 @@ def test_a_file_keeps_everything(pomdp, target, tmp_path, rng):
         ({"baseline": "critic"}, "`baseline` must be one of none, moving_average"),
         ({"baseline": "moving_average"}, "needs `horizon`"),
         ({"clip_norm": 0.0}, "`clip_norm` must be positive"),
+        ({"coefficient": -1.0}, "`coefficient` must be finite and not negative"),
+        ({"coefficient": np.nan}, "`coefficient` must be finite and not negative"),
+        ({"coefficient": "a"}, "`coefficient` must be a number or a schedule"),
     ],
 )
 def test_mistakes(pomdp, target, options, message):
@@ -315,3 +369,24 @@ def test_a_restricted_model_needs_a_belief(target):
     plain = ReinforceIMM(DiscretePolicy(STATES, 4))
     with pytest.raises(ValueError, match="there is no `restricted_model`"):
         plain.induced_log_probs([0])
+
+
+def test_sizes_must_fit(pomdp, target, rng):
+    belief = Belief.from_matrix(pomdp.beliefs)
+    other = grid_pomdp(SIZE + 1)
+    with pytest.raises(ValueError, match=r"`restricted_model` has 5 obs.*`belief` 6"):
+        ReinforceIMM(
+            DiscretePolicy(STATES, 4), target, Belief.from_matrix(other.beliefs)
+        )
+    with pytest.raises(ValueError, match="`policy` has 9 states, `belief` 25"):
+        ReinforceIMM(DiscretePolicy(9, 4), target, belief)
+    model = _model(pomdp, target, baseline="moving_average", horizon=STEPS + 1)
+    model.compile(_adam())
+    with pytest.raises(ValueError, match="axis 9 of `rewards` is 8"):
+        model.train_on_batch(*_batch(rng))
+
+
+def test_a_configuration_makes_models_of_their_own(pomdp, target):
+    config = _model(pomdp, target).get_config()
+    first, second = (ReinforceIMM.from_config(config) for _ in range(2))
+    assert first.policy is not second.policy
