@@ -23,6 +23,7 @@ _NOISING_RATIOS = (0.02, 0.05, 0.1, 0.2, 0.4)
 _TEMPERATURES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _LABEL_NOISE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 _PAIRS = (5, 10, 20, 50, 100, 1000)
+_MIXTURES = (0.05, 0.1, 0.2, 0.4, 0.8)
 _GRID_NOISE = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
@@ -75,13 +76,16 @@ def grid(config: QuestionsConfig) -> list[dict[str, Any]]:
     """Returns returns on the grid when the target is mixed with another policy.
 
     With the uniform policy, and with the opposite one, which walks away from the
-    column of the reward.
+    column of the reward. Noising and interpolation have the best of some ratios in
+    hindsight, each for every target.
     """
     epochs = config.grid_epochs
     lengths = (epochs,)
-    study = GridStudy(
-        ReinforceConfig(runs=config.grid_runs, epochs=lengths, search_epochs=lengths)
+    settings = ReinforceConfig(
+        runs=config.grid_runs, epochs=lengths, search_epochs=lengths
     )
+    study, noising = GridStudy(settings), GridStudy(settings, noising=True)
+    column_of = study.tables.belief.observations.numpy()
     target = study.target(0.0)
     others = {
         "uniform": np.full_like(target, 1 / target.shape[1]),
@@ -89,16 +93,31 @@ def grid(config: QuestionsConfig) -> list[dict[str, Any]]:
         "opposite": target[:, [1, 0, 3, 2]],
     }
     coefficient = coefficient_from_ratio(published_reinforce_ratio(epochs))
-    arms = {("none", 0.0): Arm(target, 0.0)}
-    for name, other in others.items():
+    (plain,) = study.returns([Arm(target, 0.0)], epochs)
+    cells = [{"kind": "none", "amount": 0.0, "arm": "none", **summary(plain, plain)}]
+    for kind, other in others.items():
         for share in _GRID_NOISE:
             mixed = (1 - share) * target + share * other
-            arms[name, share] = Arm(mixed, coefficient)
-    returns = study.returns(list(arms.values()), epochs)
-    return [
-        {"kind": name, "amount": share, **summary(values, returns[0])}
-        for (name, share), values in zip(arms, returns, strict=True)
-    ]
+            (imm,) = study.returns([Arm(mixed, coefficient)], epochs)
+            weights = [coefficient_from_ratio(ratio) for ratio in _NOISING_RATIOS]
+            of_states = mixed[column_of]
+            noised = noising.returns([Arm(of_states, w) for w in weights], epochs)
+            mixtures = study.returns([Arm(mixed, 0.0, mu) for mu in _MIXTURES], epochs)
+            arms = {
+                "imm": imm,
+                "noising, best ratio": noised[noised.mean(axis=1).argmax()],
+                "interpolation, best mu": mixtures[mixtures.mean(axis=1).argmax()],
+            }
+            for name, values in arms.items():
+                cells.append(
+                    {
+                        "kind": kind,
+                        "amount": share,
+                        "arm": name,
+                        **summary(values, plain),
+                    }
+                )
+    return cells
 
 
 def _tempered(temperature: float) -> Callable[[np.ndarray], np.ndarray]:

@@ -118,7 +118,7 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     cells, grid = numbers["cells"], numbers["grid"]
     kinds = distinct(cell["kind"] for cell in cells)
     figure, panels = plt.subplots(
-        1, len(kinds) + 1, figsize=(4 * len(kinds) + 4, 3.8), layout="constrained"
+        1, len(kinds) + 2, figsize=(4 * len(kinds) + 8, 3.8), layout="constrained"
     )
     for axes, kind in zip(panels, kinds, strict=False):
         members = [cell for cell in cells if cell["kind"] == kind]
@@ -130,9 +130,11 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
         if kind != "label noise":
             axes.set_xscale("log")
     (none,) = [cell for cell in grid if cell["kind"] == "none"]
-    _lines(panels[-1], [c for c in grid if c["kind"] != "none"], "kind")
-    panels[-1].axhline(none["mean"], color="black", ls=":", lw=1, label="none")
-    panels[-1].set(title="grid: share of another policy", ylabel="return")
+    others = ("uniform", "opposite")
+    for axes, kind in zip(panels[-2:], others, strict=True):
+        _lines(axes, [c for c in grid if c["kind"] == kind], "arm")
+        axes.axhline(none["mean"], color="black", ls=":", lw=1, label="none")
+        axes.set(title=f"grid: share of the {kind} policy", ylabel="return")
     save(figure, path)
     arms = distinct(cell["arm"] for cell in cells)
     rows = []
@@ -143,11 +145,19 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
             }
             rows.append((kind, f"{amount:g}", *[_gain(by_arm[arm]) for arm in arms]))
     text = table(("P_hat", "amount", *arms), rows)
-    grid_rows = [(c["kind"], c["amount"], _mean(c, 2), _gain(c, 2)) for c in grid]
-    grid_table = table(("target mixed with", "share", "return", "gain"), grid_rows)
+    grid_arms = distinct(c["arm"] for c in grid if c["arm"] != "none")
+    grid_rows = []
+    for kind in others:
+        for amount in distinct(c["amount"] for c in grid if c["kind"] == kind):
+            gains = [
+                _gain(c, 2) for c in grid if (c["kind"], c["amount"]) == (kind, amount)
+            ]
+            grid_rows.append((kind, amount, *gains))
+    grid_table = table(("target mixed with", "share", *grid_arms), grid_rows)
     return (
         f"{text}\n\nGains in test accuracy at n = {numbers['size']} over no IMM, "
-        f"{_mean(numbers['plain'])}.\n\n{grid_table}"
+        f"{_mean(numbers['plain'])}.\n\n{grid_table}\n\nGains in return after "
+        f"{numbers['config']['grid_epochs']} epochs over no IMM, {_mean(none, 2)}."
     )
 
 

@@ -7,10 +7,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 import tqdm
 
 from experiments.reinforce.config import ReinforceConfig
-from rlm_tf.envs import grid_pomdp, next_states, reward_landscape, trajectory_draws
+from rlm_tf.envs import (
+    grid_pomdp,
+    next_states,
+    reward_landscape,
+    rollout,
+    trajectory_draws,
+)
 from rlm_tf.models import ReinforceRuns, published_reinforce_ratio
 from rlm_tf.models.reinforce_runs import GridTables
 from rlm_tf.models.term import coefficient_from_ratio
@@ -28,16 +35,30 @@ RATIOS = tuple(round(0.1 * number, 1) for number in range(10))
 
 
 class Arm(NamedTuple):
-    """One arm: the restricted policy `[O, A]`, and lambda."""
+    """One arm.
+
+    Attributes:
+        target: The restricted policy, `[O, A]`.
+        coefficient: lambda.
+        mixture: mu: after training, (1 - mu) Q + mu P_hat acts.
+    """
 
     target: np.ndarray
     coefficient: float
+    mixture: float = 0.0
 
 
 class GridStudy:
-    """The environment, the restricted policies and the learner of a configuration."""
+    """The environment, the restricted policies and the learner of a configuration.
 
-    def __init__(self, config: ReinforceConfig):
+    Args:
+        config: The configuration.
+        noising: Whether targets are pitted against the policy itself instead of the
+            induced one: then every state is its own observation, and arms have targets
+            `[S, A]`.
+    """
+
+    def __init__(self, config: ReinforceConfig, noising: bool = False):
         self.config = config
         pomdp = grid_pomdp(config.size, config.pomdp_reward_width)
         self.alphas = FastInformedBound(
@@ -46,14 +67,16 @@ class GridStudy:
         self.beliefs = pomdp.beliefs
         # All trainings get draws for as many epochs: they share one compiled graph.
         self.longest = max(*config.epochs, *config.search_epochs)
-        tables = GridTables(
+        matrix = np.eye(config.size**2) if noising else pomdp.beliefs
+        self.tables = GridTables(
             next_states(config.size),
             reward_landscape(config.size, width=config.reward_width),
-            Belief.from_matrix(pomdp.beliefs),
+            Belief.from_matrix(matrix),
         )
         self.runs = ReinforceRuns(
-            tables, config.hidden_units, config.discount, config.learning_rate
+            self.tables, config.hidden_units, config.discount, config.learning_rate
         )
+        self._rewards = tf.function(self._rewards_in_graph, jit_compile=True)
 
     def target(self, temperature: float) -> np.ndarray:
         """Returns a restricted policy `[O, A]`."""
@@ -83,23 +106,44 @@ class GridStudy:
             )
             for seed in seeds
         ]
+        targets = np.repeat([arm.target for arm in arms], config.runs, axis=0)
         weights, _ = self.runs.train(
             self.runs.initial([*seeds] * num_arms),
             np.tile(np.concatenate([d.starts for d in training], 1), num_arms),
             np.tile(np.concatenate([d.uniforms for d in training], 2), num_arms),
-            np.repeat([arm.target for arm in arms], config.runs, axis=0),
+            targets,
             np.repeat([arm.coefficient for arm in arms], config.runs),
             epochs,
         )
+        mixtures = np.repeat([arm.mixture for arm in arms], config.runs)
+        behind = targets[:, self.tables.belief.observations.numpy()]
         sums = np.zeros(num_arms * config.runs)
         for number in range(config.rollouts):
             starts = np.array([d.starts[0, number] for d in judging])
             uniforms = np.stack([d.uniforms[0, :, number] for d in judging], axis=1)
-            seen = self.runs.act(
-                weights, np.tile(starts, num_arms), np.tile(uniforms, num_arms)
+            rewards = self._rewards(
+                weights,
+                tf.constant(behind, tf.float32),
+                tf.constant(mixtures, tf.float32),
+                tf.constant(np.tile(starts, num_arms), tf.int32),
+                tf.constant(np.tile(uniforms, num_arms), tf.float32),
             )
-            sums += seen.rewards.numpy().sum(axis=0, dtype=np.float64)
+            sums += rewards.numpy().sum(axis=0, dtype=np.float64)
         return (sums / config.rollouts).reshape(num_arms, config.runs)
+
+    def _rewards_in_graph(
+        self,
+        weights: dict[str, tf.Tensor],
+        targets: tf.Tensor,
+        mixtures: tf.Tensor,
+        starts: tf.Tensor,
+        uniforms: tf.Tensor,
+    ) -> tf.Tensor:
+        """Returns rewards `[T, R]` of mixtures with targets `[R, S, A]`."""
+        shares = mixtures[:, tf.newaxis, tf.newaxis]
+        probs = (1 - shares) * tf.exp(self.runs.log_probs(weights)) + shares * targets
+        moves, rewards, _ = self.tables
+        return rollout(probs, starts, uniforms, moves, rewards).rewards
 
 
 def figure_3(config: ReinforceConfig) -> dict[str, Any]:

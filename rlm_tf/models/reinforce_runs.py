@@ -127,20 +127,20 @@ class ReinforceRuns:
             weights, tf.cast(starts, tf.int32), tf.cast(uniforms, tf.float32)
         )
 
-    # === Graphs ===
-
-    def _log_probs(self, weights: Weights) -> tf.Tensor:
-        """Returns `[R, S, A]`."""
+    def log_probs(self, weights: Weights) -> tf.Tensor:
+        """Returns the policies in all states: `[R, S, A]`, nats."""
         weights = {
             name: value[:, tf.newaxis] if name.endswith("bias") else value
             for name, value in weights.items()
         }
         return tf.nn.log_softmax(logits_of(weights))
 
+    # === Graphs ===
+
     def _act_in_graph(
         self, weights: Weights, starts: tf.Tensor, uniforms: tf.Tensor
     ) -> Trajectories:
-        probs = tf.exp(self._log_probs(weights))
+        probs = tf.exp(self.log_probs(weights))
         return rollout(probs, starts, uniforms, self.tables.moves, self.tables.rewards)
 
     def _train_in_graph(
@@ -197,7 +197,7 @@ class ReinforceRuns:
         coefficients: tf.Tensor,
     ) -> tf.Tensor:
         """Returns the sum over runs of their losses, a scalar."""
-        log_probs = self._log_probs(weights)
+        log_probs = self.log_probs(weights)
         returns = rewards_to_go(seen.rewards, self.discount)
         # [T, R, A]: rows of each run's own table.
         num_states = self.tables.moves.shape[0]

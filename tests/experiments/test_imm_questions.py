@@ -39,7 +39,7 @@ def test_advantage_by_loops(rng):
     """Mean log P_hat - log Q_hat on held-out pairs; Q_hat over the run's examples."""
     task = Task(_CONFIG)
     x, _ = task.data(4)
-    held_out = task.source.sample(5, rng)
+    held_out = task.source.sample(5, rng, 3)
     kernels = rng.normal(size=(3, 3)).astype(np.float32)
     biases = rng.normal(size=3).astype(np.float32)
     weights = LogisticWeights(tf.constant(kernels), tf.constant(biases))
@@ -47,7 +47,7 @@ def test_advantage_by_loops(rng):
     points, labels = held_out
     for run in range(3):
         total = 0.0
-        for point, label in zip(points, labels, strict=True):
+        for point, label in zip(points[run], labels[run], strict=True):
             kernel = np.exp(-np.abs(x[run, :, 0] - point[0]))
             mixed = np.column_stack([np.full(4, point[0]), x[run, :, 1:]])
             probs = 1 / (1 + np.exp(-(mixed @ kernels[run] + biases[run])))
