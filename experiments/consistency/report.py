@@ -103,7 +103,7 @@ def _bias(numbers: Numbers, path: pathlib.Path) -> str:
     rows = [
         (
             cell["k"],
-            f"{cell['bias']:.5f} ± {cell['standard_error']:.5f}",
+            f"{cell['bias']:.6f} ± {cell['standard_error']:.6f}",
             f"{cell['predicted']:.5f}",
         )
         for cell in cells

@@ -162,7 +162,7 @@ def claims(numbers: Numbers) -> str:
     extra = worth / sizes - 1
     known = np.isfinite(extra)
     top = int(gains.argmax())
-    within = sizes[gains >= gains.max() / 2]
+    within = sizes[gains >= gains.max() / 2].tolist()
     lines = [
         f"IMM is better on average at {int((gains > 0).sum())} of {len(sizes)} sizes, "
         f"by more than two standard errors at {int((gains > 2 * errors).sum())}.",
@@ -170,7 +170,7 @@ def claims(numbers: Numbers) -> str:
         f"{int((widths['imm'] < widths['none']).sum())} sizes; its mean is "
         f"{widths['imm'].mean():.3f} against {widths['none'].mean():.3f}.",
         f"The gain is largest at n = {sizes[top]} ({gains[top]:+.3f}) and at least "
-        f"half of that from n = {within.min()} to {within.max()}; the model has "
+        f"half of that at n = {', '.join(map(str, within))}; the model has "
         f"{_PARAMETERS} parameters.",
     ]
     lines += [

@@ -96,9 +96,9 @@ def agreement(numbers: dict[str, Any]) -> str:
     ]
     root_mean_square = np.sqrt(np.mean(distances**2))
     return (
-        f"Of {len(distances)} cells {int((distances > 2).sum())} differ from the "
-        "published mean by more than two standard errors of the difference and "
-        f"{int((distances > 3).sum())} by more than three; the largest is "
+        "Cells that differ from the published mean by more than two standard errors of "
+        f"the difference: {int((distances > 2).sum())} of {len(distances)}, by more "
+        f"than three: {int((distances > 3).sum())}; the largest is "
         f"{distances.max():.1f}, the root mean square {root_mean_square:.2f}"
         f"{'. Beyond two: ' + ', '.join(beyond) if beyond else ''}."
     )

@@ -107,6 +107,12 @@ def test_make_vec_gives_the_same_worlds(observation, rng):
     np.testing.assert_array_equal(rewards, expected)
 
 
+def test_all_copies_start_where_they_are_told():
+    many = ToroidalGridVector(3)
+    _, info = many.reset(options={"state": (2, 7)})
+    np.testing.assert_array_equal(info["state"], [2 * 11 + 7] * 3)
+
+
 def test_make_vec_has_the_registered_horizon():
     many = gymnasium.make_vec(ID, num_envs=2, render_mode="ansi")
     many.reset(seed=0)
@@ -125,6 +131,11 @@ def test_impossible_arguments():
         ToroidalGrid(render_mode="human")
     with pytest.raises(ValueError, match=r"integers \(y, x\) in \[0, 11\)"):
         ToroidalGrid().reset(options={"state": (3, 11)})
+    for env in (ToroidalGrid(), ToroidalGridVector(2)):
+        with pytest.raises(ValueError, match="may hold `state` alone, found 'stat'"):
+            env.reset(options={"stat": (1, 2)})
+    with pytest.raises(ValueError, match="`seed` must be an integer >= 0"):
+        ToroidalGridVector(2).reset(seed=[1, 2])
     with pytest.raises(ValueError, match="`num_envs` must be an integer >= 1"):
         ToroidalGridVector(0)
 
@@ -134,8 +145,9 @@ def test_impossible_steps():
     with pytest.raises(ValueError, match="call `reset` before `step`"):
         env.step(0)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"integer in \[0, 4\), found 4"):
-        env.step(4)
+    for action in (4, True):
+        with pytest.raises(ValueError, match=rf"integer in \[0, 4\), found {action}"):
+            env.step(action)
     many = ToroidalGridVector(2)
     with pytest.raises(ValueError, match="call `reset` before `step`"):
         many.step(np.zeros(2, int))

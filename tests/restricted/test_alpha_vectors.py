@@ -191,3 +191,9 @@ def test_mistakes_of_policies():
         utilities(np.ones((3, 2)), np.ones((1, 4)))
     with pytest.raises(ValueError, match="`temperature` and `tie_tolerance`"):
         alpha_vector_policy(np.ones((1, 2)), [[1.0]], temperature=-1)
+    for alphas in (np.full((1, 2), np.nan), np.full((1, 2), np.inf), np.ones((1, 0))):
+        with pytest.raises(ValueError, match="`alphas` must be finite numbers"):
+            alpha_vector_policy(alphas, [[1.0]])
+    for beliefs in ([[5.0]], [[-1.0]]):
+        with pytest.raises(ValueError, match="`beliefs` must be a distribution"):
+            alpha_vector_policy(np.ones((1, 2)), beliefs)

@@ -145,6 +145,31 @@ def test_all_features_seen_leaves_no_doubt():
     np.testing.assert_array_equal(model.probs([[0.5, -0.4], [0.5, -0.6]])[:, 1], [1, 0])
 
 
+@pytest.mark.parametrize("small", [1e-4, 1e-7, 1e-9, 1e-16, 1e-18])
+def test_features_that_hardly_matter(small):
+    """Exact up to what such a feature may change, however small it is."""
+    seen = np.linspace(-1, 1, 9)[:, np.newaxis]
+    for coefficients in ((1.0, small, 1.0), (1.0, small, 1.0, small)):
+        found = BayesDiscriminant(coefficients).positive_probs(seen)
+        without = BayesDiscriminant((1.0, 1.0)).positive_probs(seen)
+        np.testing.assert_allclose(found, without, atol=small + 1e-8)
+    # Off the middle of the cube, what is left out stays in the mean.
+    found = BayesDiscriminant((1.0, 1e-9, 1.0), -1e-9, low=0.0, high=2.0)
+    without = BayesDiscriminant((1.0, 1.0), low=0.0, high=2.0)
+    np.testing.assert_allclose(
+        found.positive_probs(seen), without.positive_probs(seen), atol=1e-9
+    )
+
+
+def test_the_scale_of_the_coefficients_does_not_matter():
+    seen = np.linspace(-1, 1, 9)[:, np.newaxis]
+    expected = BayesDiscriminant((1.0, -2.0, 0.5), 0.3).positive_probs(seen)
+    for scale in (1e-200, 1e200):
+        coefficients = np.array([1.0, -2.0, 0.5]) * scale
+        found = BayesDiscriminant(coefficients, 0.3 * scale).positive_probs(seen)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 def test_labels_follow_their_points(rng):
     task = LinearDiscriminant((1.0, -0.5, 0.25), 0.1)
     x, y = task.sample(50, rng, 4)
@@ -160,6 +185,8 @@ def test_mistaken_tasks(rng):
         LinearDiscriminant((1.0, np.nan)).sample(3, rng)
     with pytest.raises(ValueError, match=r"distinct numbers in \[0, 3\)"):
         BayesDiscriminant(short_features=(3,))
+    with pytest.raises(ValueError, match="at most 16 features .* found 17"):
+        BayesDiscriminant(np.ones(18))
     with pytest.raises(ValueError, match="numbers must be finite and `low` below"):
         BayesDiscriminant(low=2.0)
     with pytest.raises(ValueError, match=r"axes \[N 1\], found shape \(2, 2\)"):

@@ -137,6 +137,11 @@ def test_mistakes(rng, tmp_path):
         export_policy(model, tmp_path / "policy", num_states=3)
     with pytest.raises(ValueError, match="must be a NeighborMatching, found"):
         export_classifier(keras.Sequential(), tmp_path / "classifier")
+    policy = ReinforceIMM(DiscretePolicy(3, 4))
+    with pytest.raises(ValueError, match=r"must be at most 3, .*; found 4"):
+        export_policy(policy, tmp_path / "policy", num_states=4)
+    with pytest.raises(ValueError, match="`num_states` must be an integer >= 1"):
+        export_policy(policy, tmp_path / "policy", num_states=0)
     export_classifier(model, tmp_path / "classifier")
     with pytest.raises(FileExistsError, match="already holds a SavedModel"):
         export_classifier(model, tmp_path / "classifier")
