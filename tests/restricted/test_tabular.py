@@ -185,7 +185,7 @@ def test_mistaken_tasks(rng):
         LinearDiscriminant((1.0, np.nan)).sample(3, rng)
     with pytest.raises(ValueError, match=r"distinct numbers in \[0, 3\)"):
         BayesDiscriminant(short_features=(3,))
-    with pytest.raises(ValueError, match="at most 16 features .* found 17"):
+    with pytest.raises(ValueError, match=r"at most 16 features .* found 17"):
         BayesDiscriminant(np.ones(18))
     with pytest.raises(ValueError, match="numbers must be finite and `low` below"):
         BayesDiscriminant(low=2.0)
