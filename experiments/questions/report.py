@@ -129,6 +129,9 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
         axes.set(title=kind, ylabel="test accuracy")
         if kind != "label noise":
             axes.set_xscale("log")
+            amounts = distinct(cell["amount"] for cell in members)
+            axes.set_xticks(amounts, [f"{amount:g}" for amount in amounts])
+            axes.minorticks_off()
     (none,) = [cell for cell in grid if cell["kind"] == "none"]
     others = ("uniform", "opposite")
     for axes, kind in zip(panels[-2:], others, strict=True):
