@@ -98,6 +98,7 @@ class LogisticIMM(NeighborMatching):
         self, x: tf.Tensor, neighbors: tf.Tensor, training: bool
     ) -> tf.Tensor:
         short = tf.gather(tf.convert_to_tensor(self.kernel), self.short_features)
+        x, neighbors = tf.cast(x, short.dtype), tf.cast(neighbors, short.dtype)
         own = tf.linalg.matvec(self._short(x), short)
         rest = self.logits(neighbors) - tf.linalg.matvec(self._short(neighbors), short)
         return binary_log_probs(rest[:, tf.newaxis] + own)

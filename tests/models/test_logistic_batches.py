@@ -91,3 +91,15 @@ def test_adam_under_xla(rng):
         model.fit(x, y, batch_size=12, epochs=3, verbose=0, shuffle=False)
         kernels.append(model.kernel.numpy())
     np.testing.assert_allclose(kernels[1], kernels[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "mixed_bfloat16"])
+def test_any_precision(rng, dtype):
+    x, y, _ = _data(rng)
+    kernels = []
+    for each in ("float32", dtype):
+        model = LogisticIMM(TASK.restricted(), dtype=each)
+        model.compile(keras.optimizers.SGD(0.5))
+        model.fit(x, y, batch_size=12, epochs=3, verbose=0)
+        kernels.append(model.kernel.numpy())
+    np.testing.assert_allclose(kernels[1], kernels[0], rtol=1e-5)
