@@ -44,6 +44,7 @@ STUDY = Study(
         "digits": digits.compute,
     },
     report,
+    own_settings={"digits": "digit_", "text_coefficients": "text_coefficients"},
 )
 
 if __name__ == "__main__":

@@ -36,12 +36,23 @@ class Study:
             be writable as JSON.
         report: Draws the figures of the parts there are into a folder; returns their
             tables as Markdown.
+        own_settings: Prefix of the names of settings that concern one part alone, by
+            part: other parts need not be computed anew when these change.
     """
 
     name: str
     presets: Mapping[str, Any]
     parts: Mapping[str, Compute]
     report: Report
+    own_settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def concerns(self, part: str, setting: str) -> bool:
+        """Returns whether a setting says anything to a part."""
+        return all(
+            not setting.startswith(prefix)
+            for owner, prefix in self.own_settings.items()
+            if owner != part
+        )
 
 
 def run_study(study: Study) -> None:
@@ -87,7 +98,7 @@ def _run(study: Study) -> None:
         path = results / f"{name}.json"
         place = f"[{number}/{len(wanted)}] {name}"
         if FLAGS.resume and path.exists():
-            _check_same(read_numbers(path), config, path)
+            _check_same(study, name, config, path)
             print(f"{place}: done before", flush=True)
             continue
         print(place, flush=True)
@@ -127,14 +138,14 @@ def read_numbers(path: pathlib.Path) -> Numbers:
         raise ValueError(f"{path} is damaged ({error}); remove it.") from None
 
 
-def _check_same(found: Numbers, config: Any, path: pathlib.Path) -> None:
+def _check_same(study: Study, part: str, config: Any, path: pathlib.Path) -> None:
     # As JSON has it: tuples become lists.
     wanted = json.loads(json.dumps(dataclasses.asdict(config)))
-    earlier = found.get("config", {})
+    earlier = read_numbers(path).get("config", {})
     differing = [
         f"{key} was {earlier.get(key)!r} and is {wanted.get(key)!r}"
         for key in {**earlier, **wanted}
-        if earlier.get(key) != wanted.get(key)
+        if earlier.get(key) != wanted.get(key) and study.concerns(part, key)
     ]
     if differing:
         raise ValueError(

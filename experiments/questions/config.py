@@ -26,10 +26,10 @@ class QuestionsConfig:
     grid_runs: int = setting(30, "Seeds on the grid.")
 
     digit_sizes: tuple[int, ...] = setting(
-        (30, 60, 120, 240, 480), "Whole training images of question 6."
+        (30, 60, 120, 240), "Whole training images of question 6."
     )
-    digit_runs: int = setting(5, "Draws of the training images.")
-    digit_epochs: int = setting(150, "Passes over them.")
+    digit_runs: int = setting(3, "Draws of the training images.")
+    digit_epochs: int = setting(60, "Passes over them.")
 
     text_fraction: float = setting(
         1.0, "Part of the embedded corpus, questions 2, 3, 5."
