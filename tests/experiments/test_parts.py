@@ -142,3 +142,15 @@ def test_best_ratio_uses_the_neighbours():
     assert gains.fit_line([2, 10, 20], [0.8, 0.7, 0.6])[1] == pytest.approx(
         0.818, abs=1e-3
     )
+
+
+# === Open questions ===
+
+
+def test_settings_of_one_part_leave_the_others_as_they_are(tmp_path):
+    flags = ["--preset=smoke", "--parts=regularisers", f"--output_dir={tmp_path}"]
+    assert _run("imm_questions", *flags).returncode == 0
+    done = _run("imm_questions", *flags, "--digit_runs=7")
+    assert done.returncode == 0 and "regularisers: done before" in done.stdout
+    done = _run("imm_questions", *flags, "--runs=7")
+    assert done.returncode == 1 and "runs was 4 and is 7" in done.stderr
