@@ -15,7 +15,7 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 @pytest.mark.slow
 def test_the_examples_run(tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
-    train, load = examples
+    train, load, policy = examples
     saved = tmp_path / "mine.keras"
     smaller = {
         "width=200, num_layers=2": "width=4, num_layers=1",
@@ -29,6 +29,12 @@ def test_the_examples_run(tmp_path):
     load = load.replace('"mine.keras"', repr(str(saved)))
     exec(compile(train + load, str(README), "exec"), {})
     assert (tmp_path / "mine" / "saved_model.pb").exists()
+    assert policy.count("epochs=100") == 2
+    policy = policy.replace("epochs=100", "epochs=2").replace(
+        '"saved_models/policy"', repr(str(tmp_path / "policy"))
+    )
+    exec(compile(policy, str(README), "exec"), {})
+    assert (tmp_path / "policy" / "saved_model.pb").exists()
     # Another process knows the classes by the import that the example begins with.
     first = load.splitlines()[0].split("#")[0].strip()
     program = f"{first}, keras\nkeras.models.load_model({str(saved)!r})"

@@ -64,6 +64,8 @@ class QuestionsConfig:
             value = getattr(self, field.name)
             values = value if isinstance(value, tuple) else (value,)
             may_be_zero = field.name in ("seed", "text_dropouts")
+            if not values and field.name == "text_decays":
+                continue
             if not values:
                 raise ValueError(f"--{field.name} must not be empty.")
             if isinstance(values[0], str):
@@ -101,6 +103,7 @@ PRESETS = {
         text_epochs=1,
         text_arms=("none", "classes+bigram"),
         text_dropouts=(0.4,),
+        text_decays=(),
         text_coefficients=(0.3,),
         text_width=8,
     ),

@@ -109,7 +109,7 @@ class ObjectiveModel(keras.Model):
 
     def train_step(self, data: Any) -> dict[str, Any]:
         # Before the control dependencies: XLA cannot lift variables out of them.
-        if self.built and not self.optimizer.built:
+        if not self.optimizer.built and _is_whole(self):
             self.optimizer.build(self.trainable_variables)
         # Where data run out, nothing may change: without this, what needs no data (the
         # count of steps, sums of constant weights) goes on before the step fails.
@@ -263,6 +263,12 @@ class _Reduction:
     def scale(self) -> tf.Tensor:
         """What each entry of the loss is multiplied by in the weighted mean."""
         return tf.math.divide_no_nan(self.weights, self.total)
+
+
+def _is_whole(model: keras.Model) -> bool:
+    """Returns whether all variables exist: some models build in their first step."""
+    layers = model._flatten_layers()
+    return all(layer.built or not layer.trainable for layer in layers)
 
 
 def _tensors(data: Any) -> list[tf.Tensor]:
