@@ -53,7 +53,8 @@ def collect(
 
     Args:
         env: The environment, possibly wrapped.
-        policy: int states `[1]` to probabilities of actions `[1, A]`.
+        policy: int states `[N]` to probabilities of actions `[N, A]`; asked once, for
+            all states.
         starts: int `[B]`.
         uniforms: `[T, B]`.
 
@@ -67,14 +68,14 @@ def collect(
     size = env.unwrapped.size  # type: ignore[attr-defined]
     states = np.zeros((batch, steps), np.int32)
     actions = np.zeros((batch, steps), np.int32)
+    probs = policy(np.arange(size * size, dtype=np.int32))
     rewards = np.zeros((batch, steps), np.float32)
     for row in range(batch):
         cell = divmod(int(starts[row]), size)
         _, info = env.reset(options={"state": cell})
         for t in range(steps):
             states[row, t] = info["state"]
-            probs = policy(states[row, t : t + 1])[0]
-            actions[row, t] = sample_action(probs, uniforms[t, row])
+            actions[row, t] = sample_action(probs[states[row, t]], uniforms[t, row])
             _, rewards[row, t], terminated, truncated, info = env.step(actions[row, t])
             if (terminated or truncated) and t + 1 < steps:
                 raise ValueError(
