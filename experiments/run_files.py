@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import shutil
 import time
 from typing import Any
@@ -17,12 +18,21 @@ import tqdm
 from experiments.benchmarks.machine import OtherPrograms
 from rlm_tf.training import MetricsLog, read_metrics_log
 
+# A JSON list of nothing but numbers, over several lines: in strings, lines do not break.
+_NUMBERS = re.compile(r"\[\n\s*-?\d[\d.eE+-]*(?:,\n\s*-?\d[\d.eE+-]*)*\n\s*\]")
+
 
 def write_json(path: pathlib.Path, content: Any) -> None:
-    """Writes JSON beside the file and renames it, so that no reader sees half of it."""
+    """Writes JSON beside the file and renames it, so that no reader sees half of it.
+
+    Lists of numbers take one line each: rows of many runs would be mostly indentation.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    text = _NUMBERS.sub(
+        lambda found: re.sub(r"\s+", "", found[0]), json.dumps(content, indent=1)
+    )
+    beside.write_text(text + "\n", "utf-8")
     beside.replace(path)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,6 +17,7 @@ from experiments.logistic.study import LogisticStudy
 from experiments.questions import digits
 from experiments.reinforce.config import ReinforceConfig
 from experiments.reinforce.study import FIXED, Arm, GridStudy, figure_3
+from experiments.run_files import write_json
 from rlm_tf.models import LogisticWeights
 
 # === Logistic regression ===
@@ -73,6 +76,23 @@ def test_claims_are_counted(rng):
     assert "largest at n = 2" in text and "half of that at n = 2, 4;" in text
     assert "noising with the best ratio in hindsight at 0 sizes" in text
     assert "than interpolation at 3 sizes" in text
+
+
+# === Rows ===
+
+
+def test_numbers_take_one_line_and_strings_stay(tmp_path):
+    content = {
+        "runs": [[1, -2.5, 1e-07], [3.0]],
+        "text": "[ 1, 2 ]\n[\n 3\n]",
+        "mixed": [1, "a"],
+        "none": [],
+    }
+    path = tmp_path / "row.json"
+    write_json(path, content)
+    text = path.read_text("utf-8")
+    assert json.loads(text) == content
+    assert "[1,-2.5,1e-07]" in text
 
 
 # === The other studies ===
