@@ -18,7 +18,7 @@ import tqdm
 from experiments.benchmarks.machine import OtherPrograms
 from rlm_tf.training import MetricsLog, read_metrics_log
 
-# A JSON list of nothing but numbers, over several lines: in strings, lines do not break.
+# A JSON list of numbers alone, over several lines: lines do not break within strings.
 _NUMBERS = re.compile(r"\[\n\s*-?\d[\d.eE+-]*(?:,\n\s*-?\d[\d.eE+-]*)*\n\s*\]")
 
 
