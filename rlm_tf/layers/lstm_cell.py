@@ -7,12 +7,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
-from rlm_tf.layers.recurrent_cell import Product, RecurrentCell, States, Weights
+from rlm_tf.layers.hidden_state_cell import KernelCell
+from rlm_tf.layers.recurrent_cell import Product, States, Weights
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class LSTMCell(RecurrentCell):
+class LSTMCell(KernelCell):
     """The standard LSTM (Hochreiter and Schmidhuber 1997, with forget gates).
 
         [i, f, g, o] = x_t W + h_tm1 U + b
@@ -23,18 +23,32 @@ class LSTMCell(RecurrentCell):
     with those of `keras.layers.LSTM`. There the 1 of the forget gate sits in the bias
     (`unit_forget_bias`); here it is added in the activation and the bias starts as
     `bias_initializer` says, as in the recipe of Zaremba et al. (2014). The two are the
-    same function; they differ only for regularisers of the bias.
+    same function; they differ only for regularisers of the bias. To put it into the
+    bias, use `forget_bias=0` and a `GateBias`.
+
+    Melis ("Towards Better Generative Models of Language", 2023) caps the input gate in
+    all of his LSTMs,
+
+        c_t = sigmoid(f) * c_tm1 + min(sigmoid(i), 1 - sigmoid(f)) * tanh(g),
+
+    which keeps `|c_t| <= 1` where it started so. With tied gates the input gate is
+    `1 - sigmoid(f)` and has no weights; the order is f, g, o.
 
     Args:
         units: Width H of the state and of the output.
         forget_bias: Added to the forget gate before its sigmoid.
+        cap_input_gate: Whether the input gate is limited as above.
+        tie_gates: Whether the input gate is tied to the forget gate.
+        state_dropout: Rate of state dropout, see `HiddenStateCell`.
         kernel_initializer: For W `[D, 4 H]`.
         recurrent_initializer: For U `[H, 4 H]`.
         bias_initializer: For b `[4 H]`.
+        seed: Of state dropout.
         **kwargs: Of `keras.layers.Layer`.
 
     Raises:
-        ValueError: If `units` is not positive.
+        ValueError: If `units` is not positive, the rate is not in [0, 1), or the input
+            gate is both capped and tied.
     """
 
     def __init__(
@@ -42,84 +56,76 @@ class LSTMCell(RecurrentCell):
         units: int,
         *,
         forget_bias: float = 1.0,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
+        cap_input_gate: bool = False,
+        tie_gates: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        check_integer("LSTMCell", "units", units, 1)
-        self.units = units
+        super().__init__(units, **kwargs)
+        if cap_input_gate and tie_gates:
+            raise ValueError(
+                f"{type(self).__name__}: `cap_input_gate` and `tie_gates` exclude each "
+                "other: a tied input gate is at its cap."
+            )
         self.forget_bias = forget_bias
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.cap_input_gate = cap_input_gate
+        self.tie_gates = tie_gates
         self.state_size = [units, units]
-        self.output_size = units
+
+    @property
+    def num_gates(self) -> int:
+        """Number of blocks of `units` columns of each kernel."""
+        return 3 if self.tie_gates else 4
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether it computes what `keras.layers.LSTM` computes."""
+        changed = self.cap_input_gate or self.tie_gates or self.state_dropout > 0
+        return type(self) is LSTMCell and not changed
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(input_shape[-1], 4 * self.units),
-            initializer=self.kernel_initializer,
-        )
-        self.recurrent_kernel = self.add_weight(
-            name="recurrent_kernel",
-            shape=(self.units, 4 * self.units),
-            initializer=self.recurrent_initializer,
-        )
-        self.bias = self.add_weight(
-            name="bias", shape=(4 * self.units,), initializer=self.bias_initializer
-        )
+        width = self.num_gates * self.units
+        self.add_kernels(input_shape[-1], width, width, (width,))
         self.built = True
 
     def total_bias(self) -> tf.Tensor:
         """Returns the bias `[4 H]` with `forget_bias` added to the forget gate."""
         bias = tf.convert_to_tensor(self.bias)
-        is_forget_gate = tf.one_hot(1, 4, dtype=bias.dtype)
+        forget_gate = 0 if self.tie_gates else 1
+        is_forget_gate = tf.one_hot(forget_gate, self.num_gates, dtype=bias.dtype)
         return bias + self.forget_bias * tf.repeat(is_forget_gate, self.units)
 
     # === Step ===
 
-    def project_inputs(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Returns `inputs W + b`, shape `[..., 4 H]`."""
-        kernel = tf.convert_to_tensor(self.kernel)
-        shape = tf.shape(inputs)
-        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
-        projected = tf.nn.bias_add(tf.matmul(rows, kernel), self.total_bias())
-        projected = tf.reshape(
-            projected, tf.concat([shape[:-1], [4 * self.units]], axis=0)
-        )
-        projected.set_shape([*inputs.shape[:-1], 4 * self.units])
-        return projected
+    def input_weights(self) -> Weights:
+        return {**super().input_weights(), "bias": self.total_bias()}
 
-    def loop_weights(self) -> Weights:
-        return {"recurrent_kernel": tf.convert_to_tensor(self.recurrent_kernel)}
-
-    def step(
+    def transition(
         self,
-        inputs_t: tf.Tensor,
+        projected_t: tf.Tensor,
+        h_tm1: tf.Tensor,
         states: States,
         weights: Weights,
         product: Product,
     ) -> tuple[tf.Tensor, States]:
-        h_tm1, c_tm1 = states
-        gates = inputs_t + product(h_tm1, weights["recurrent_kernel"])
-        i, f, g, o = tf.split(gates, 4, axis=-1)
-        c_t = tf.sigmoid(f) * c_tm1 + tf.sigmoid(i) * tf.tanh(g)
+        gates = projected_t + product(h_tm1, weights["recurrent_kernel"])
+        *i, f, g, o = tf.split(gates, self.num_gates, axis=-1)
+        f = tf.sigmoid(f)
+        c_t = f * states[1] + self._input_gate(i, f) * tf.tanh(g)
         h_t = tf.sigmoid(o) * tf.tanh(c_t)
         return h_t, [h_t, c_t]
+
+    def _input_gate(self, i: list[tf.Tensor], f: tf.Tensor) -> tf.Tensor:
+        if self.tie_gates:
+            return 1.0 - f
+        gate = tf.sigmoid(i[0])
+        return tf.minimum(gate, 1.0 - f) if self.cap_input_gate else gate
 
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "units": self.units,
             "forget_bias": self.forget_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "recurrent_initializer": keras.initializers.serialize(
-                self.recurrent_initializer
-            ),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "cap_input_gate": self.cap_input_gate,
+            "tie_gates": self.tie_gates,
         }

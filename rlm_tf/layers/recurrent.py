@@ -20,8 +20,8 @@ class Recurrent(keras.layers.Layer):
     It computes what `keras.layers.RNN(cell, return_sequences=True, return_state=True)`
     computes, faster: the input projection is one product for all time steps, and so is
     each weight gradient (see `rlm_tf.layers.recurrence`). When TensorFlow sees a GPU
-    and the cell is exactly `LSTMCell`, the loop is left to `keras.layers.LSTM`, which
-    uses cuDNN there.
+    and the cell is a standard `LSTMCell`, the loop is left to `keras.layers.LSTM`,
+    which uses cuDNN there.
 
     Args:
         cell: The cell.
@@ -63,7 +63,8 @@ class Recurrent(keras.layers.Layer):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         if not self.cell.built:
             self.cell.build((None, input_shape[-1]))
-        if type(self.cell) is LSTMCell and tf.config.list_logical_devices("GPU"):
+        standard = isinstance(self.cell, LSTMCell) and self.cell.is_standard
+        if standard and tf.config.list_logical_devices("GPU"):
             self._cudnn = cudnn_lstm(self.cell)
         self.built = True
 
@@ -77,13 +78,17 @@ class Recurrent(keras.layers.Layer):
         self._cudnn = None
 
     def call(
-        self, inputs: tf.Tensor, initial_states: States | None = None
+        self,
+        inputs: tf.Tensor,
+        initial_states: States | None = None,
+        training: bool = False,
     ) -> tuple[tf.Tensor, States]:
         """Runs the cell over time.
 
         Args:
             inputs: `[B, T, D]`, or `[T, B, D]` if `time_major`; T >= 1.
             initial_states: One `[B, S]` for each state of the cell; None means zeros.
+            training: Whether the cell's state dropout acts.
 
         Returns:
             Outputs `[B, T, H]` (or `[T, B, H]`) and the list of final states.
@@ -96,10 +101,11 @@ class Recurrent(keras.layers.Layer):
         if not self.time_major:
             inputs = tf.transpose(inputs, [1, 0, 2])
         if self._cudnn is None:
+            weights = self.cell.loop_weights()
+            if training:
+                weights |= self.cell.dropout_masks(states)
             projected = self.cell.project_inputs(inputs)
-            outputs, final = self._recurrence(
-                projected, states, self.cell.loop_weights()
-            )
+            outputs, final = self._recurrence(projected, states, weights)
         else:
             outputs, final = self._cudnn(inputs, states)
         if not self.time_major:

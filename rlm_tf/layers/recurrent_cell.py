@@ -61,6 +61,17 @@ class RecurrentCell(keras.layers.Layer):
         """Returns the output `[B, output_size]` and the new states of one time step."""
         raise NotImplementedError(f"{type(self).__name__} has no `step`.")
 
+    def dropout_masks(self, states: States) -> Weights:
+        """Returns what `step` gets besides `loop_weights` in training: masks.
+
+        The loop draws them once, for all of its time steps.
+
+        Args:
+            states: The initial states, for their shapes.
+        """
+        del states
+        return {}
+
     def call(
         self, inputs: tf.Tensor, states: States, training: bool = False
     ) -> tuple[tf.Tensor, States]:

@@ -6,6 +6,16 @@ import keras
 import numpy as np
 
 
+def reseeded(
+    initializer: keras.initializers.Initializer, seed: int
+) -> keras.initializers.Initializer:
+    """Returns a copy of an initialiser with another seed, if it has one."""
+    config = initializer.get_config()
+    if "seed" in config:
+        config["seed"] = seed
+    return type(initializer).from_config(config)
+
+
 class SeededInitializers:
     """Hands out copies of one initialiser, each with a seed of its own.
 
@@ -23,11 +33,7 @@ class SeededInitializers:
 
     def next(self) -> keras.initializers.Initializer:
         """Returns the next copy."""
-        config = self._initializer.get_config()
-        seed = self.seeds(1)[0]
-        if "seed" in config:
-            config["seed"] = seed
-        return type(self._initializer).from_config(config)
+        return reseeded(self._initializer, self.seeds(1)[0])
 
     def seeds(self, number: int) -> list[int]:
         """Returns the next integer seeds, for dropout and the like."""

@@ -1,0 +1,114 @@
+"""Initialisers for the biases of gated cells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.checks import check_integer
+from rlm_tf.layers.seeded_initializers import reseeded
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class Chrono(keras.initializers.Initializer):
+    """Forget biases for dependencies of many lengths (Tallec and Ollivier 2018).
+
+        b = ln u,  u ~ U(1, T_max - 1)
+
+    A forget gate `sigmoid(b)` with `b = ln(T - 1)` forgets over T steps.
+
+    Args:
+        longest: T_max > 2, the longest dependency expected. The tuning range of Melis
+            (2023, chapter 4) is e^2 to e^5.
+        negate: Whether -b is returned, which the paper uses for the input gate.
+        seed: Of the draws. Equal seeds give equal b.
+
+    Raises:
+        ValueError: If `longest` is not above 2.
+    """
+
+    def __init__(
+        self, longest: float, negate: bool = False, seed: int | None = None
+    ) -> None:
+        if not 2 < longest < math.inf:
+            raise ValueError(
+                f"Chrono: `longest` must be above 2 and finite, found {longest}."
+            )
+        self.longest = longest
+        self.negate = negate
+        self.seed = seed
+
+    def __call__(self, shape: Any, dtype: Any = None) -> tf.Tensor:
+        uniform = keras.random.uniform(
+            shape, 1.0, self.longest - 1.0, dtype=dtype, seed=self.seed
+        )
+        bias = keras.ops.log(uniform)
+        return -bias if self.negate else bias
+
+    def get_config(self) -> dict[str, Any]:
+        return {"longest": self.longest, "negate": self.negate, "seed": self.seed}
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class GateBias(keras.initializers.Initializer):
+    """A bias of several gates, in which the forget gate starts differently.
+
+    Args:
+        forget: Initialiser for the forget gate's part.
+        others: Initialiser for the other parts.
+        forget_gate: Which part it is; 1 for cells with the gates i, f, g, o.
+        num_gates: Number of parts of equal size.
+        seed: Of both, in place of their own; None: they keep their own.
+
+    Raises:
+        ValueError: If there is no such part; when called, if the bias cannot be divided
+            into `num_gates` parts.
+    """
+
+    def __init__(
+        self,
+        forget: Any,
+        others: Any = "zeros",
+        forget_gate: int = 1,
+        num_gates: int = 4,
+        seed: int | None = None,
+    ) -> None:
+        check_integer("GateBias", "num_gates", num_gates, 1)
+        check_integer("GateBias", "forget_gate", forget_gate, 0)
+        if forget_gate >= num_gates:
+            raise ValueError(
+                f"GateBias: `forget_gate` must be below `num_gates`, {num_gates}, "
+                f"found {forget_gate}."
+            )
+        self.forget = keras.initializers.get(forget)
+        self.others = keras.initializers.get(others)
+        self.forget_gate = forget_gate
+        self.num_gates = num_gates
+        self.seed = seed
+
+    def __call__(self, shape: Any, dtype: Any = None) -> tf.Tensor:
+        if len(shape) != 1 or shape[0] % self.num_gates:
+            raise ValueError(
+                f"GateBias: the bias must be a vector of {self.num_gates} equal parts, "
+                f"found shape {tuple(shape)}."
+            )
+        part = (shape[0] // self.num_gates,)
+        parts = []
+        for gate in range(self.num_gates):
+            initializer = self.forget if gate == self.forget_gate else self.others
+            if self.seed is not None:
+                initializer = reseeded(initializer, self.seed + gate)
+            parts.append(initializer(part, dtype=dtype))
+        return keras.ops.concatenate(parts)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "forget": keras.initializers.serialize(self.forget),
+            "others": keras.initializers.serialize(self.others),
+            "forget_gate": self.forget_gate,
+            "num_gates": self.num_gates,
+            "seed": self.seed,
+        }
