@@ -7,6 +7,7 @@ from rlm_tf.layers.gate_bias import Chrono, GateBias
 from rlm_tf.layers.gru_cell import GRUCell
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
+from rlm_tf.layers.mixture_softmax_output import MixtureFeatures, MixtureSoftmaxOutput
 from rlm_tf.layers.mogrifier_cell import MogrifierCell, MogrifierLSTMCell
 from rlm_tf.layers.multiplicative_lstm_cell import MultiplicativeLSTMCell
 from rlm_tf.layers.recurrent import Recurrent
@@ -25,6 +26,8 @@ __all__ = [
     "GateBias",
     "HiddenStateCell",
     "LSTMCell",
+    "MixtureFeatures",
+    "MixtureSoftmaxOutput",
     "MogrifierCell",
     "MogrifierLSTMCell",
     "MultiplicativeLSTMCell",

@@ -68,6 +68,7 @@ class SoftmaxOutput(keras.layers.Layer):
         features: tf.Tensor,
         targets: tf.Tensor | None = None,
         tied_kernel: tf.Tensor | None = None,
+        temperature: float | tf.Tensor = 1.0,
     ) -> tf.Tensor:
         """Returns logits, or the loss of `targets` when they are given.
 
@@ -75,6 +76,7 @@ class SoftmaxOutput(keras.layers.Layer):
             features: `[..., D]`.
             targets: Int `[...]` or None.
             tied_kernel: `[V, D]`, needed exactly when `own_kernel` is False.
+            temperature: What logits are divided by; losses have none.
 
         Raises:
             ValueError: If the axes of `targets` are not the leading ones of `features`.
@@ -84,7 +86,6 @@ class SoftmaxOutput(keras.layers.Layer):
             `[...]` of the targets in nats, float32 or wider.
         """
         kernel = tf.convert_to_tensor(self.kernel) if self.own_kernel else tied_kernel
-        bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
         shape = tf.shape(features)[:-1]
         rows = tf.reshape(features, [-1, features.shape[-1]])
         if targets is not None:
@@ -93,18 +94,32 @@ class SoftmaxOutput(keras.layers.Layer):
                 features=(features[..., 0], "..."),
                 targets=(targets, "..."),
             )
-            loss = linear_cross_entropy(
-                rows, kernel, bias, tf.reshape(targets, [-1])
-            ).loss
+            loss = self.row_losses(rows, kernel, tf.reshape(targets, [-1]))
             loss = tf.reshape(loss, shape)
             loss.set_shape(features.shape[:-1])
             return loss
-        logits = tf.matmul(rows, kernel, transpose_b=True)
-        if bias is not None:
-            logits = tf.nn.bias_add(logits, bias)
+        logits = self.row_logits(rows, kernel, temperature)
         logits = tf.reshape(logits, tf.concat([shape, [self.vocabulary_size]], axis=0))
         logits.set_shape([*features.shape[:-1], self.vocabulary_size])
         return logits
+
+    def row_losses(
+        self, rows: tf.Tensor, kernel: tf.Tensor, targets: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns the loss `[N]` of targets `[N]`, given features `[N, D]`."""
+        bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
+        return linear_cross_entropy(rows, kernel, bias, targets).loss
+
+    def row_logits(
+        self, rows: tf.Tensor, kernel: tf.Tensor, temperature: float | tf.Tensor
+    ) -> tf.Tensor:
+        """Returns logits `[N, V]` of features `[N, D]`."""
+        logits = tf.matmul(rows, kernel, transpose_b=True)
+        if self.use_bias:
+            logits = tf.nn.bias_add(logits, tf.convert_to_tensor(self.bias))
+        if isinstance(temperature, float) and temperature == 1.0:
+            return logits
+        return logits / tf.cast(temperature, logits.dtype)
 
     def joint(
         self,

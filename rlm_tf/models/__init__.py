@@ -11,6 +11,7 @@ from rlm_tf.models.logistic_runs import (
 from rlm_tf.models.neighbor_matching import NeighborModelMatching
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.models.regularized_language_model import RegularizedLanguageModel
 from rlm_tf.models.reinforce_imm import ReinforceIMM, published_reinforce_ratio
 from rlm_tf.models.reinforce_runs import ReinforceRuns
 from rlm_tf.models.sampled_contexts import SampledContexts
@@ -28,6 +29,7 @@ __all__ = [
     "NeighborModelMatching",
     "ObjectiveModel",
     "RecurrentLanguageModel",
+    "RegularizedLanguageModel",
     "ReinforceIMM",
     "ReinforceRuns",
     "SampledContexts",

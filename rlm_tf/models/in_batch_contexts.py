@@ -121,7 +121,9 @@ class InBatchContexts(tf.Module):
             )
         self.banks = [
             PredictionBank(
-                self.bank_size, owner.model.feature_width, owner.model.compute_dtype
+                self.bank_size,
+                owner.model.training_feature_width,
+                owner.model.compute_dtype,
             )
             for _ in owner.restricted_models
         ]

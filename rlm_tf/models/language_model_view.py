@@ -10,8 +10,8 @@ import tensorflow as tf
 from rlm_tf.models.batch import tokens_of
 from rlm_tf.models.stateful_language_model import StatefulLanguageModel
 from rlm_tf.numerics import at_least_single
-from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
-from rlm_tf.objectives.linear_in_batch import JointLoss
+from rlm_tf.objectives.in_batch import Groups
+from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits
 
 
 class LanguageModelView:
@@ -81,10 +81,7 @@ class LanguageModelView:
         self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
     ) -> JointLoss:
         """Returns negative log-likelihood `[B, T]` and induced loss `[G]` together."""
-        logits = self.logits(outputs, groups.rows)
-        own = groups._replace(rows=tf.range(tf.size(groups.rows)))
-        induced = grouped_induced_cross_entropy(logits, own).loss
-        return JointLoss(self.nll(outputs, targets), induced)
+        return joint_of_logits(outputs, targets, groups)
 
 
 class RecurrentView(LanguageModelView):
@@ -101,7 +98,7 @@ class RecurrentView(LanguageModelView):
     def starting_states(self, x: Any) -> Any:
         if isinstance(x, tuple | list):
             return self.model.starting_states(x[1], training=True)
-        return self.model.zero_states(tf.shape(x)[0])
+        return self.model.zero_states(tf.shape(x)[0], training=True)
 
     def evaluation_outputs(self, x: Any, states: Any) -> tf.Tensor:
         features, _ = self.model.forward(tokens_of(x), states, training=False)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from rlm_tf.checks import check_range
 from rlm_tf.metrics.perplexity import flat
 from rlm_tf.models import gradients as gradient_lists
+from rlm_tf.models.reduction import Reduction, all_reduce, num_replicas
 from rlm_tf.models.term import Gradient, Term
-from rlm_tf.numerics import at_least_single
 
 
 class ObjectiveModel(keras.Model):
@@ -36,10 +38,13 @@ class ObjectiveModel(keras.Model):
         loss_scale: Multiplies the total loss, not the metrics. With the window length
             T it makes a per-token mean the "sum over time, mean over batch" to which
             published learning rates and clipping norms of recurrent models refer.
+        l2: Adds `l2 / 2 * |w|^2` over all trainable weights, biases included, to the
+            scaled loss, before it is clipped; `loss_scale` does not multiply it, and no
+            metric counts it. So published penalties mean what they meant, too.
         **kwargs: Passed to `keras.Model`.
 
     Raises:
-        ValueError: If `clip_norm` or `loss_scale` is not positive.
+        ValueError: If `clip_norm` or `loss_scale` is not positive, or `l2` negative.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class ObjectiveModel(keras.Model):
         term_names: tuple[str, ...],
         clip_norm: float | None = None,
         loss_scale: float = 1.0,
+        l2: float = 0.0,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -61,8 +67,10 @@ class ObjectiveModel(keras.Model):
                 f"{type(self).__name__}: `loss_scale` must be positive, found "
                 f"{loss_scale}."
             )
+        check_range(type(self).__name__, 0.0, math.inf, l2=l2)
         self.clip_norm = clip_norm
         self.loss_scale = loss_scale
+        self.l2 = l2
         self.total_metric = keras.metrics.Mean(name="loss")
         self.term_metrics = {name: self.make_term_metrics(name) for name in term_names}
 
@@ -126,7 +134,7 @@ class ObjectiveModel(keras.Model):
             variables = self.trainable_variables
             # Before replicas meet: the list of losses is shared by their threads.
             extra = self._extra_losses()
-            reductions = [_Reduction(term) for term in terms]
+            reductions = [Reduction(term) for term in terms]
             joint = [r.weighted_value() for r in reductions if not r.term.is_separate]
             if extra is not None:
                 joint.append(extra)
@@ -141,6 +149,10 @@ class ObjectiveModel(keras.Model):
         gradients: list[Gradient] = [None] * len(variables)
         if total is not None:
             gradients = _deduplicated(tape.gradient(total, variables))
+        if self.l2:
+            share = unit * (self.l2 / num_replicas())
+            penalty = gradient_lists.scale([v.value for v in variables], share)
+            gradients = gradient_lists.add(gradients, penalty)
         # Clipping needs the sum over replicas; from the first clipped term on, all
         # gradients are sums.
         summed = False
@@ -176,7 +188,7 @@ class ObjectiveModel(keras.Model):
             gradients = _clip(gradients, unit * self.total_clip_norm)
         if summed:
             # The optimiser is going to add up what every replica passes.
-            gradients = gradient_lists.scale(gradients, 1.0 / _num_replicas())
+            gradients = gradient_lists.scale(gradients, 1.0 / num_replicas())
         self.optimizer.apply(gradients, variables)
         return self._update_metrics(reductions, extra)
 
@@ -185,7 +197,7 @@ class ObjectiveModel(keras.Model):
         with tf.control_dependencies(_tensors(data)):
             terms = self.objective_terms(x, y, sample_weight, training=False)
             extra = self._extra_losses()
-            return self._update_metrics([_Reduction(term) for term in terms], extra)
+            return self._update_metrics([Reduction(term) for term in terms], extra)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -203,10 +215,10 @@ class ObjectiveModel(keras.Model):
         if not self.losses:
             return None
         losses = [tf.cast(loss, tf.float32) for loss in self.losses]
-        return tf.add_n(losses) / _num_replicas()
+        return tf.add_n(losses) / num_replicas()
 
     def _update_metrics(
-        self, reductions: list[_Reduction], extra: tf.Tensor | None
+        self, reductions: list[Reduction], extra: tf.Tensor | None
     ) -> dict[str, Any]:
         total = tf.constant(0.0) if extra is None else extra
         for reduction in reductions:
@@ -214,7 +226,7 @@ class ObjectiveModel(keras.Model):
             for metric in self.term_metrics[reduction.term.name]:
                 metric.update_state(*flat(reduction.loss, reduction.weights))
         self.total_metric.update_state(
-            _all_reduce(total), sample_weight=tf.reduce_sum(reductions[0].weights)
+            all_reduce(total), sample_weight=tf.reduce_sum(reductions[0].weights)
         )
         return self.get_metrics_result()
 
@@ -222,47 +234,12 @@ class ObjectiveModel(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        config.update(clip_norm=self.clip_norm, loss_scale=self.loss_scale)
-        return config
-
-
-class _Reduction:
-    """The global weighted mean of one term, split over replicas."""
-
-    def __init__(self, term: Term):
-        self.term = term
-        weights = term.weights
-        if weights is None:
-            weights = tf.ones_like(term.loss)
-        self.weights = at_least_single(weights)
-        self.total = _all_reduce(tf.reduce_sum(self.weights))
-        if term.loss is not None:
-            self.set_loss(term.loss)
-
-    def set_loss(self, loss: tf.Tensor) -> None:
-        loss = at_least_single(loss)
-        if not loss.shape.is_compatible_with(self.weights.shape):
-            raise ValueError(
-                f"Term `{self.term.name}`: `weights` must have the shape of `loss`, "
-                f"{loss.shape}, found {self.weights.shape}."
-            )
-        self.weights = tf.cast(self.weights, loss.dtype)
-        self.total = tf.cast(self.total, loss.dtype)
-        # A position that does not count may hold anything, infinity included.
-        self.loss = tf.where(self.weights > 0, loss, tf.zeros_like(loss))
-
-    def value(self) -> tf.Tensor:
-        """This replica's share of the weighted mean."""
-        value = tf.reduce_sum(self.loss * self.weights)
-        return tf.cast(tf.math.divide_no_nan(value, self.total), tf.float32)
-
-    def weighted_value(self) -> tf.Tensor:
-        """The share times the coefficient."""
-        return tf.cast(self.term.coefficient, tf.float32) * self.value()
-
-    def scale(self) -> tf.Tensor:
-        """What each entry of the loss is multiplied by in the weighted mean."""
-        return tf.math.divide_no_nan(self.weights, self.total)
+        own = {
+            "clip_norm": self.clip_norm,
+            "loss_scale": self.loss_scale,
+            "l2": self.l2,
+        }
+        return {**config, **own}
 
 
 def _is_whole(model: keras.Model) -> bool:
@@ -282,15 +259,3 @@ def _deduplicated(gradients: list[Gradient]) -> list[Gradient]:
 def _clip(gradients: list[Gradient], clip_norm: tf.Tensor) -> list[Gradient]:
     norm = gradient_lists.global_norm(gradients)
     return gradient_lists.scale(gradients, gradient_lists.clip_factor(norm, clip_norm))
-
-
-def _num_replicas() -> int:
-    context = tf.distribute.get_replica_context()
-    return 1 if context is None else context.num_replicas_in_sync
-
-
-def _all_reduce(value: tf.Tensor) -> tf.Tensor:
-    if _num_replicas() == 1:
-        return value
-    context = tf.distribute.get_replica_context()
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)

@@ -49,8 +49,8 @@ class RecurrentLanguageModel(StatefulLanguageModel):
         use_output_bias: Whether the softmax has a bias.
         jit_loop: Whether XLA compiles the recurrent loop; see `Recurrent`.
         seed: Seed of initialisation and dropout.
-        **kwargs: Of `StatefulLanguageModel` (`clip_norm`, `loss_scale`,
-            `bits_per_character`) and of `keras.Model`.
+        **kwargs: Of `StatefulLanguageModel` (`clip_norm`, `loss_scale`, `l2`,
+            `bits_per_character`, `dropout_samples`) and of `keras.Model`.
 
     Raises:
         ValueError: If a size is not positive, a rate is not in [0, 1), or `tied` asks
@@ -201,7 +201,9 @@ class RecurrentLanguageModel(StatefulLanguageModel):
         ]
         seeds = initializers.seeds(len(rates))
         self.dropout_layers = [
-            ReplicaDropout(rate, seed=seed, dtype=policy, name=f"dropout_{index}")
+            ReplicaDropout(
+                rate, seed=seed, batch_axis=1, dtype=policy, name=f"dropout_{index}"
+            )
             for index, (rate, seed) in enumerate(zip(rates, seeds, strict=True))
         ]
         self.built = True
@@ -211,8 +213,8 @@ class RecurrentLanguageModel(StatefulLanguageModel):
 
     # === Computation ===
 
-    def forward(
-        self, tokens: tf.Tensor, states: LayerStates, training: bool = False
+    def run_window(
+        self, tokens: tf.Tensor, states: LayerStates, training: bool
     ) -> tuple[tf.Tensor, LayerStates]:
         x = self.embedding(tf.transpose(tokens))
         new_states = []
@@ -220,7 +222,7 @@ class RecurrentLanguageModel(StatefulLanguageModel):
             self.recurrent_layers, self.dropout_layers, states, strict=False
         ):
             x = dropout(x, training=training)
-            x, layer_states = layer(x, layer_states)
+            x, layer_states = layer(x, layer_states, training=training)
             new_states.append(layer_states)
         x = self.dropout_layers[-1](x, training=training)
         features = tf.transpose(x, [1, 0, 2])

@@ -7,15 +7,16 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_ids, check_shapes
+from rlm_tf.checks import check_ids, check_integer, check_shapes
 from rlm_tf.layers.carried_state import CarriedState
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.models.batch import check_batch, tokens_of
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import Term
+from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objectives.in_batch import Groups
-from rlm_tf.objectives.linear_in_batch import JointLoss
+from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits
 
 LayerStates = list[list[tf.Tensor]]
 
@@ -32,14 +33,25 @@ class StatefulLanguageModel(ObjectiveModel):
     `fit()` takes batches `((tokens, start), next_tokens, weights)` or
     `(tokens, next_tokens, weights)`, all `[B, T]` but `start` `[B]`.
 
-    A subclass sets `output_layer`, calls `create_memory`, and implements `forward` and
-    `feature_width`.
+    With D > 1 dropout samples, training runs every stream D times, each with masks and
+    recurrent states of its own, and the loss of a token is that of the mean of its D
+    probabilities (Melis 2023, 4.4): `-ln((1/D) sum_d p(w_t | w_<t, masks d))`. States
+    and features of the D samples lie side by side on the last axis, so that one row
+    still is one stream, and everything that reads features works as it does with one.
+
+    A subclass sets `output_layer`, calls `create_memory`, and implements `run_window`
+    and `feature_width`.
 
     Args:
         clip_norm: See `ObjectiveModel`.
         loss_scale: See `ObjectiveModel`.
         bits_per_character: Whether training and evaluation log that metric, too.
-        **kwargs: Of `keras.Model`.
+        dropout_samples: D, the number of dropout masks a training token is predicted
+            under. The time of a step grows with it.
+        **kwargs: `l2`, see `ObjectiveModel`, and those of `keras.Model`.
+
+    Raises:
+        ValueError: If an argument is out of range.
     """
 
     output_layer: SoftmaxOutput
@@ -50,11 +62,14 @@ class StatefulLanguageModel(ObjectiveModel):
         clip_norm: float | None = None,
         loss_scale: float = 1.0,
         bits_per_character: bool = False,
+        dropout_samples: int = 1,
         **kwargs: Any,
     ) -> None:
         super().__init__(
             term_names=("nll",), clip_norm=clip_norm, loss_scale=loss_scale, **kwargs
         )
+        check_integer(type(self).__name__, "dropout_samples", dropout_samples, 1)
+        self.dropout_samples = dropout_samples
         self.bits_per_character = bits_per_character
         if bits_per_character:
             self.term_metrics["nll"].append(BitsPerCharacter())
@@ -67,7 +82,11 @@ class StatefulLanguageModel(ObjectiveModel):
         """
         self._state_sizes = [list(sizes) for sizes in state_sizes]
         flat = [size for sizes in self._state_sizes for size in sizes]
-        self.training_state = CarriedState(flat, self.variable_dtype, "training_state")
+        self.training_state = CarriedState(
+            [size * self.dropout_samples for size in flat],
+            self.variable_dtype,
+            "training_state",
+        )
         self.evaluation_state = CarriedState(
             flat, self.variable_dtype, "evaluation_state"
         )
@@ -81,16 +100,48 @@ class StatefulLanguageModel(ObjectiveModel):
 
         Args:
             tokens: Int `[B, T]`, T >= 1.
-            states: A list of the states of each layer, like `zero_states`.
+            states: A list of the states of each layer, like `zero_states`. Their width
+                tells how many dropout samples there are.
             training: Whether dropout acts.
 
         Returns:
-            Features `[B, T, D]`, the softmax layer's input, and the new states.
+            Features `[B, T, F]`, the softmax layer's input (side by side those of the
+            samples), and the new states.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no `forward`.")
+        samples = states[0][0].shape[-1] // self._state_sizes[0][0]
+        if samples == 1:
+            return self.run_window(tokens, states, training)
+        # Row b becomes the rows b D .. b D + D - 1, here and in the states.
+        rows = [
+            [tf.reshape(state, [-1, state.shape[-1] // samples]) for state in layer]
+            for layer in states
+        ]
+        tokens = tf.repeat(tokens, samples, axis=0)
+        features, new_rows = self.run_window(tokens, rows, training)
+        new_states = [
+            [
+                tf.reshape(new, [-1, old.shape[-1]])
+                for new, old in zip(layer, old_layer, strict=True)
+            ]
+            for layer, old_layer in zip(new_rows, states, strict=True)
+        ]
+        steps, width = tf.shape(features)[1], features.shape[-1]
+        side_by_side = tf.transpose(
+            tf.reshape(features, [-1, samples, steps, width]), [0, 2, 1, 3]
+        )
+        side_by_side = tf.reshape(side_by_side, [-1, steps, samples * width])
+        batch_size = None if tokens.shape[0] is None else tokens.shape[0] // samples
+        side_by_side.set_shape([batch_size, tokens.shape[1], samples * width])
+        return side_by_side, new_states
+
+    def run_window(
+        self, tokens: tf.Tensor, states: LayerStates, training: bool
+    ) -> tuple[tf.Tensor, LayerStates]:
+        """Runs one window of one sample a row; arguments and results as `forward`."""
+        raise NotImplementedError(f"{type(self).__name__} has no `run_window`.")
 
     def features(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Returns the features `[B, T, D]` before the softmax layer.
+        """Returns the features `[B, T, F]` before the softmax layer.
 
         Args:
             inputs: `tokens` `[B, T]`, which start from zero states, or
@@ -107,19 +158,43 @@ class StatefulLanguageModel(ObjectiveModel):
         if not isinstance(inputs, tuple | list):
             check_shapes(name, tokens=(inputs, "B T"))
             batch_size = inputs.shape[0] or tf.shape(inputs)[0]
-            features, _ = self.forward(inputs, self.zero_states(batch_size), training)
+            states = self.zero_states(batch_size, training)
+            features, _ = self.forward(inputs, states, training)
             return features
         tokens, start = inputs
         check_shapes(name, tokens=(tokens, "B T"), start=(start, "B"))
         carried = self._carried(training)
+        if training:
+            start = self.training_starts(start)
         states = self.starting_states(start, training)
         features, new_states = self.forward(tokens, states, training)
         carried.write([state for layer in new_states for state in layer])
         return features
 
-    def output_logits(self, features: tf.Tensor) -> tf.Tensor:
-        """Maps features `[..., D]` to logits `[..., V]`."""
-        return self.output_layer(features, tied_kernel=self.tied_kernel())
+    def training_starts(self, start: tf.Tensor) -> tf.Tensor:
+        """Returns the rows `[B]` that start from zero states in a training step."""
+        return start
+
+    def output_logits(
+        self, features: tf.Tensor, temperature: float | tf.Tensor = 1.0
+    ) -> tf.Tensor:
+        """Maps features `[..., F]` to logits `[..., V]`.
+
+        Args:
+            features: What `forward` returned.
+            temperature: T of `p_i^{1/T} / sum_j p_j^{1/T}`; of mixtures and of means
+                over dropout samples, that of their parts.
+        """
+
+        def logits(rows: tf.Tensor) -> tf.Tensor:
+            return self.output_layer(
+                rows, tied_kernel=self.tied_kernel(), temperature=temperature
+            )
+
+        if not self._has_samples(features):
+            return logits(features)
+        samples = tf.nn.log_softmax(at_least_single(logits(self._samples(features))))
+        return log_mean_exp(samples, axis=-2)
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Returns logits `[B, T, V]`; `inputs` as in `features`."""
@@ -130,33 +205,69 @@ class StatefulLanguageModel(ObjectiveModel):
 
         Equal to the cross-entropy of `output_logits(features)`, which it does not keep.
         """
-        return self.output_layer(
-            features, targets=targets, tied_kernel=self.tied_kernel()
-        )
+        kernel = self.tied_kernel()
+        if not self._has_samples(features):
+            return self.output_layer(features, targets=targets, tied_kernel=kernel)
+        samples = self._samples(features)
+        targets = tf.repeat(targets[..., tf.newaxis], samples.shape[-2], axis=-1)
+        nll = self.output_layer(samples, targets=targets, tied_kernel=kernel)
+        return -log_mean_exp(-nll, axis=-1)
 
     def joint_nll(
         self, features: tf.Tensor, targets: tf.Tensor, groups: Groups
     ) -> JointLoss:
         """Returns `nll` `[B, T]` and the in-batch induced loss `[G]` in one softmax."""
+        if self._has_samples(features):
+            return joint_of_logits(self.output_logits(features), targets, groups)
         return self.output_layer.joint(
             features, targets, groups, tied_kernel=self.tied_kernel()
         )
 
     @property
+    def training_feature_width(self) -> int:
+        """Width of the features of all samples that training has."""
+        return self.feature_width * self.dropout_samples
+
+    @property
     def feature_width(self) -> int:
-        """Width D of the features."""
+        """Width F of the features of one sample."""
         raise NotImplementedError(f"{type(self).__name__} has no `feature_width`.")
 
     def tied_kernel(self) -> tf.Tensor | None:
         """Returns the `[V, D]` matrix that the output layer borrows, or None."""
         return None
 
+    # === Dropout samples ===
+
+    def _has_samples(self, features: tf.Tensor) -> bool:
+        return self.dropout_samples > 1 and features.shape[-1] != self.feature_width
+
+    def _samples(self, features: tf.Tensor) -> tf.Tensor:
+        """Returns features `[..., D F]` as `[..., D, F]`."""
+        width = self.feature_width
+        samples = features.shape[-1] // width
+        shape = tf.concat([tf.shape(features)[:-1], [samples, width]], axis=0)
+        parts = tf.reshape(features, shape)
+        parts.set_shape([*features.shape[:-1], samples, width])
+        return parts
+
     # === States ===
 
-    def zero_states(self, batch_size: int | tf.Tensor) -> LayerStates:
-        """Returns zero states `[batch_size, S]`, a list for each layer."""
+    def zero_states(
+        self, batch_size: int | tf.Tensor, training: bool = False
+    ) -> LayerStates:
+        """Returns zero states `[batch_size, S]`, a list for each layer.
+
+        Args:
+            batch_size: Number of rows.
+            training: Whether there is one for each dropout sample, `[batch_size, D S]`.
+        """
+        samples = self.dropout_samples if training else 1
         return [
-            [tf.zeros([batch_size, size], self.compute_dtype) for size in sizes]
+            [
+                tf.zeros([batch_size, size * samples], self.compute_dtype)
+                for size in sizes
+            ]
             for sizes in self._state_sizes
         ]
 
@@ -210,4 +321,8 @@ class StatefulLanguageModel(ObjectiveModel):
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "bits_per_character": self.bits_per_character}
+        return {
+            **super().get_config(),
+            "bits_per_character": self.bits_per_character,
+            "dropout_samples": self.dropout_samples,
+        }

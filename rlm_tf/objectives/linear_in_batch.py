@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating
-from rlm_tf.objectives.in_batch import Groups, Pool, by_group, check_groups
+from rlm_tf.numerics import at_least_single
+from rlm_tf.objectives.in_batch import (
+    Groups,
+    Pool,
+    by_group,
+    check_groups,
+    grouped_induced_cross_entropy,
+)
 from rlm_tf.objectives.linear_softmax import exponentials, logits_of, pull_back
 
 
@@ -21,6 +28,23 @@ class JointLoss(NamedTuple):
 
     cross_entropy: tf.Tensor
     induced: tf.Tensor
+
+
+def joint_of_logits(logits: tf.Tensor, targets: tf.Tensor, groups: Groups) -> JointLoss:
+    """Returns both losses of logits `[..., V]`; `cross_entropy` is `[...]`.
+
+    Args:
+        logits: `[..., V]`.
+        targets: Int `[...]`.
+        groups: The groups of the flat positions of `logits`.
+    """
+    logits = at_least_single(logits)
+    cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=targets, logits=logits
+    )
+    grouped = tf.gather(tf.reshape(logits, [-1, logits.shape[-1]]), groups.rows)
+    own = groups._replace(rows=tf.range(tf.size(groups.rows)))
+    return JointLoss(cross_entropy, grouped_induced_cross_entropy(grouped, own).loss)
 
 
 def linear_joint_cross_entropy(

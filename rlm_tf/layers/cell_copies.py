@@ -1,0 +1,44 @@
+"""Copies of a recurrent cell for the layers of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from rlm_tf.layers.recurrent_cell import RecurrentCell
+
+
+def copy_cell(
+    cell: RecurrentCell, random: np.random.Generator, dtype: keras.DTypePolicy
+) -> RecurrentCell:
+    """Returns a new cell with the settings of another, and seeds of its own.
+
+    Args:
+        cell: What to copy; its weights, if it has any, stay behind.
+        random: Where all seeds come from: initialisers' and dropout's.
+        dtype: Dtype policy of the copy.
+    """
+    config = keras.saving.serialize_keras_object(cell)
+    policy = keras.saving.serialize_keras_object(dtype)
+    changed = _changed(config, random, policy)
+    # Each layer has a cell of its own; a name would be said twice.
+    changed["config"].pop("name", None)
+    return keras.saving.deserialize_keras_object(changed)
+
+
+def _changed(value: Any, random: np.random.Generator, dtype: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_changed(item, random, dtype) for item in value]
+    if not isinstance(value, dict):
+        return value
+    changed = {}
+    for key, item in value.items():
+        if key == "seed":
+            changed[key] = int(random.integers(2**31))
+        elif key == "dtype":
+            changed[key] = dtype
+        else:
+            changed[key] = _changed(item, random, dtype)
+    return changed
