@@ -1,0 +1,26 @@
+"""Averages of the iterates of an optimiser, and the callback that evaluates them."""
+
+from rlm_tf.averaging.averaging_callback import TwoTailedAveraging, WeightAveraging
+from rlm_tf.averaging.exponential_average import ExponentialAverage, PolyakAverage
+from rlm_tf.averaging.proportional_tail import ProportionalTailAverage
+from rlm_tf.averaging.tail_average import (
+    StochasticWeightAverage,
+    TailAverage,
+    TriggeredAverage,
+)
+from rlm_tf.averaging.two_tailed_average import TwoTailedAverage
+from rlm_tf.averaging.weight_average import AveragedWeights, WeightAverage
+
+__all__ = [
+    "AveragedWeights",
+    "ExponentialAverage",
+    "PolyakAverage",
+    "ProportionalTailAverage",
+    "StochasticWeightAverage",
+    "TailAverage",
+    "TriggeredAverage",
+    "TwoTailedAverage",
+    "TwoTailedAveraging",
+    "WeightAverage",
+    "WeightAveraging",
+]

@@ -1,0 +1,113 @@
+"""Averages of all iterates, with exponential or with equal weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.averaging.weight_average import WeightAverage
+from rlm_tf.averaging.weight_sum import Weights, WeightSum, check_like, to_numpy
+
+
+class ExponentialAverage(WeightAverage):
+    """Exponential moving average, EMA.
+
+        a_0 = theta_0;    a_t = beta_t a_tm1 + (1 - beta_t) theta_t
+
+    Without a call of `start`, theta_1 is taken for theta_0.
+
+    Args:
+        decay: beta in [0, 1), or a function of the step t = 1, 2, ... that returns it,
+            `lambda t: min(0.999, (1 + t) / (10 + t))` for example.
+
+    Raises:
+        ValueError: If a decay is not in [0, 1).
+    """
+
+    def __init__(self, decay: float | Callable[[int], float]) -> None:
+        super().__init__()
+        self.decay = decay
+        if not callable(decay):
+            _check(decay)
+        self._average: list[Any] = []
+
+    def start(self, weights: Weights) -> None:
+        on_device = any(tf.is_tensor(w) or isinstance(w, tf.Variable) for w in weights)
+        self._set(to_numpy(weights), on_device)
+
+    def add(self, weights: Weights) -> None:
+        if not self._average:
+            self.start(weights)
+        check_like(weights, self._average)
+        decay = self.decay(self.steps) if callable(self.decay) else self.decay
+        _check(decay)
+        if isinstance(self._average[0], tf.Variable):
+            tensors = [tf.convert_to_tensor(weight) for weight in weights]
+            _move(self._average, tensors, tf.constant(1.0 - decay, tf.float64))
+            return
+        for average, weight in zip(self._average, weights, strict=True):
+            average += (np.asarray(weight) - average) * (1.0 - decay)
+
+    def proposal(self, weights: Weights) -> tuple[Weights, int]:
+        average = self._average
+        if isinstance(average[0], tf.Variable):
+            return [tf.identity(a) for a in average], self.steps
+        return [array.copy() for array in average], self.steps
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "average": to_numpy(self._average)}
+
+    def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
+        super().set_state(state, on_device)
+        self._set(state["average"], on_device)
+
+    def _set(self, arrays: list[np.ndarray], on_device: bool) -> None:
+        self._average = [np.array(array) for array in arrays]
+        if on_device:
+            self._average = [tf.Variable(a, trainable=False) for a in self._average]
+
+
+class PolyakAverage(WeightAverage):
+    """Polyak-Ruppert averaging: the mean of all iterates, theta_0 included.
+
+    Without a call of `start`, theta_0 is left out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sum = WeightSum()
+
+    def start(self, weights: Weights) -> None:
+        self._sum.clear()
+        self._sum.add(weights)
+
+    def add(self, weights: Weights) -> None:
+        self._sum.add(weights)
+
+    def proposal(self, weights: Weights) -> tuple[Weights, int]:
+        return self._sum.mean(), self._sum.count
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "sum": self._sum.get_state()}
+
+    def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
+        super().set_state(state, on_device)
+        self._sum.set_state(state["sum"], on_device)
+
+
+@tf.function(autograph=False, reduce_retracing=True)
+def _move(
+    averages: list[tf.Variable], weights: list[tf.Tensor], share: tf.Tensor
+) -> None:
+    for average, weight in zip(averages, weights, strict=True):
+        average.assign_add((weight - average) * tf.cast(share, weight.dtype))
+
+
+def _check(decay: float) -> None:
+    if not 0 <= decay < 1:
+        raise ValueError(
+            f"ExponentialAverage: `decay` must lie in [0, 1), found {decay}."
+        )

@@ -1,0 +1,85 @@
+"""The average of a fixed share of the iterates, the most recent ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rlm_tf.averaging.weight_average import WeightAverage
+from rlm_tf.averaging.weight_sum import Weights, WeightSum
+from rlm_tf.checks import check_integer
+
+
+class ProportionalTailAverage(WeightAverage):
+    """The mean of the `ceil(c t)` most recent of t iterates.
+
+    No fixed memory can hold it exactly. Here the iterates are kept as at most 2 B sums
+    of blocks of equal length, which doubles when there would be more; the average is of
+    the fewest most recent blocks that hold at least `ceil(c t)` iterates, so it is too
+    long by less than a block, `t / B` iterates at most. While blocks have length 1 it
+    is exact.
+
+    Args:
+        share: c in (0, 1].
+        blocks: B. The memory is 2 B times that of the weights.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+
+    def __init__(self, share: float, blocks: int = 8) -> None:
+        super().__init__()
+        if not 0 < share <= 1:
+            raise ValueError(
+                f"ProportionalTailAverage: `share` must lie in (0, 1], found {share}."
+            )
+        check_integer("ProportionalTailAverage", "blocks", blocks, 1)
+        self.share = share
+        self.blocks = blocks
+        self._block_length = 1
+        self._sums: list[WeightSum] = []
+
+    def add(self, weights: Weights) -> None:
+        full = not self._sums or self._sums[-1].count == self._block_length
+        if full and len(self._sums) == 2 * self.blocks:
+            self._sums = [
+                _joined(self._sums[i], self._sums[i + 1])
+                for i in range(0, len(self._sums), 2)
+            ]
+            self._block_length *= 2
+        if full:
+            self._sums.append(WeightSum())
+        self._sums[-1].add(weights)
+
+    def proposal(self, weights: Weights) -> tuple[Weights, int]:
+        wanted = math.ceil(self.share * self.steps)
+        total, length = self._sums[-1].mean(), self._sums[-1].count
+        for block in reversed(self._sums[:-1]):
+            if length >= wanted:
+                break
+            total = block.mean_with(total, length)
+            length += block.count
+        return total, length
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            **super().get_state(),
+            "block_length": self._block_length,
+            "sums": [block.get_state() for block in self._sums],
+        }
+
+    def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
+        super().set_state(state, on_device)
+        self._block_length = state["block_length"]
+        self._sums = []
+        for block in state["sums"]:
+            self._sums.append(WeightSum())
+            self._sums[-1].set_state(block, on_device)
+
+
+def _joined(first: WeightSum, second: WeightSum) -> WeightSum:
+    """Returns the sum of two blocks, in the memory of the first."""
+    count = first.count + second.count
+    first.add(second.sums())
+    first.count = count
+    return first

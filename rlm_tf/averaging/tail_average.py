@@ -1,0 +1,121 @@
+"""Averages of all iterates from some step on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rlm_tf.averaging.weight_average import (
+    AveragedWeights,
+    LossFunction,
+    WeightAverage,
+)
+from rlm_tf.averaging.weight_sum import Weights, WeightSum
+from rlm_tf.checks import check_integer
+
+
+class TailAverage(WeightAverage):
+    """Tail averaging: the mean of theta_s .. theta_t, theta_t itself before step s.
+
+    Args:
+        start: s >= 1.
+
+    Raises:
+        ValueError: If `start` is below 1.
+    """
+
+    def __init__(self, start: int) -> None:
+        super().__init__()
+        check_integer(type(self).__name__, "start", start, 1)
+        self.start_step: float = start
+        self._sum = WeightSum()
+
+    def add(self, weights: Weights) -> None:
+        if self.steps >= self.start_step:
+            self._sum.add(weights)
+
+    def proposal(self, weights: Weights) -> tuple[Weights, int]:
+        if not self._sum.count:
+            return weights, 1
+        return self._sum.mean(), self._sum.count
+
+    def get_state(self) -> dict[str, Any]:
+        return {**super().get_state(), "sum": self._sum.get_state()}
+
+    def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
+        super().set_state(state, on_device)
+        self._sum.set_state(state["sum"], on_device)
+
+
+class StochasticWeightAverage(TailAverage):
+    """Stochastic weight averaging, SWA (Izmailov et al. 2018, arXiv 1803.05407).
+
+    The mean of theta_s, theta_{s+c}, theta_{s+2c}, ...: with a cyclical learning rate
+    of period c, of the ends of cycles; the rate is the optimiser's own schedule.
+
+    Args:
+        start: s >= 1.
+        every: c >= 1.
+
+    Raises:
+        ValueError: If an argument is below 1.
+    """
+
+    def __init__(self, start: int, every: int = 1) -> None:
+        super().__init__(start)
+        check_integer("StochasticWeightAverage", "every", every, 1)
+        self.every = every
+
+    def add(self, weights: Weights) -> None:
+        if (self.steps - self.start_step) % self.every == 0:
+            super().add(weights)
+
+
+class TriggeredAverage(TailAverage):
+    """Tail averaging that begins when the iterates no longer improve.
+
+    The non-monotonic trigger of NT-ASGD (Merity et al. 2018, arXiv 1708.02182) as Melis
+    uses it (2020): averaging begins after the first evaluation at which the iterate's
+    loss was not the best for `patience` evaluations in a row, or at step `latest`.
+
+    Args:
+        patience: Evaluations without improvement.
+        latest: Step at which averaging begins at the latest; None: no such step.
+
+    Attributes:
+        start_step: Where averaging begins, or has begun; infinite if not known yet.
+
+    Raises:
+        ValueError: If an argument is below 1.
+    """
+
+    def __init__(self, patience: int, latest: int | None = None) -> None:
+        if latest is not None:
+            check_integer("TriggeredAverage", "latest", latest, 1)
+        super().__init__(latest or 1)
+        check_integer("TriggeredAverage", "patience", patience, 1)
+        self.patience = patience
+        self.latest = latest
+        self.start_step = latest or math.inf
+        self._best = math.inf
+        self._stale = 0
+
+    def evaluate(self, loss_fn: LossFunction, weights: Weights) -> AveragedWeights:
+        if self.steps < self.start_step:
+            loss = float(loss_fn(weights))
+            self._stale = 0 if loss < self._best else self._stale + 1
+            self._best = min(self._best, loss)
+            if self._stale >= self.patience:
+                self.start_step = self.steps + 1
+            return AveragedWeights(loss, weights, 1)
+        return super().evaluate(loss_fn, weights)
+
+    def get_state(self) -> dict[str, Any]:
+        own = {"start": self.start_step, "best": self._best, "stale": self._stale}
+        return {**super().get_state(), **own}
+
+    def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
+        super().set_state(state, on_device)
+        self.start_step = state["start"]
+        self._best = state["best"]
+        self._stale = state["stale"]
