@@ -65,7 +65,10 @@ class TensorBoardScalars(keras.callbacks.Callback):
 
 
 class StepTimer(keras.callbacks.Callback):
-    """Measures training steps alone, without validation, checkpoints and evaluation."""
+    """Measures training steps alone, without validation, checkpoints and evaluation.
+
+    Without validation data it comes before what evaluates at an epoch's end.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,6 +89,12 @@ class StepTimer(keras.callbacks.Callback):
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         # By now Keras has read the metrics of the last step.
+        self._measure()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._measure()
+
+    def _measure(self) -> None:
         if self._steps:
             seconds = time.perf_counter() - self._began
             self._times.append(1000 * seconds / self._steps)
@@ -147,7 +156,7 @@ class EpochProgress(keras.callbacks.Callback):
         done = epoch - (self._first or 0) + 1
         each = (time.monotonic() - self._began) / done
         parts = [f"{self.name}: epoch {epoch + 1}/{self.epochs}"]
-        for key in ("perplexity", "val_perplexity", "imm"):
+        for key in ("perplexity", "val_perplexity", "averaged_loss", "imm"):
             if logs and key in logs:
                 parts.append(f"{key} {logs[key]:.2f}")
         parts.append(f"{each:.1f} s/epoch")

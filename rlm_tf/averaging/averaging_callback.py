@@ -33,10 +33,12 @@ class WeightAveraging(keras.callbacks.Callback):
     layers remember besides trainable weights, such as the moving statistics of batch
     normalisation, is not averaged.
 
-    After an epoch its logs get `{name}_loss` and `{name}_length` of the latest
-    evaluation, for early stopping and for logs of metrics; put this callback before
-    those that read them. It may be among the callbacks of `ExactResume`, which keeps
-    its state, so that a killed run goes on with the same bits.
+    After an epoch its logs get the latest evaluation, `{name}_loss`, `{name}_length`
+    and so on, for early stopping and for logs of metrics; put this callback before
+    those that read them. Two-Tailed Averaging evaluates the weights themselves, too
+    (`{name}_raw_loss`), so `fit()` needs no validation data of its own. Among the
+    callbacks of `ExactResume`, which keeps its state, a killed run goes on with the
+    same bits.
 
     Args:
         average: The average; one that was never updated.
@@ -113,9 +115,9 @@ class WeightAveraging(keras.callbacks.Callback):
         if self.every_steps is None and self.loss is not None and self.average.steps:
             self._evaluate()
         if logs is not None and self.evaluations:
-            latest = self.evaluations[-1]
-            logs[f"{self.name}_loss"] = latest["loss"]
-            logs[f"{self.name}_length"] = latest["length"]
+            for key, value in self.evaluations[-1].items():
+                if key not in ("step", "event"):
+                    logs[f"{self.name}_{key}"] = value
 
     def _take_pending(self) -> None:
         if not self._pending:

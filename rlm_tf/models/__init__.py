@@ -10,6 +10,7 @@ from rlm_tf.models.logistic_runs import (
 )
 from rlm_tf.models.neighbor_matching import NeighborModelMatching
 from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.parameter_budget import count_parameters, width_for_budget
 from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.models.regularized_language_model import RegularizedLanguageModel
 from rlm_tf.models.reinforce_imm import ReinforceIMM, published_reinforce_ratio
@@ -35,9 +36,11 @@ __all__ = [
     "SampledContexts",
     "Term",
     "coefficient_from_ratio",
+    "count_parameters",
     "fit_logistic_runs",
     "logistic_logits",
     "published_ratio",
     "published_reinforce_ratio",
     "ratio_from_coefficient",
+    "width_for_budget",
 ]

@@ -1,0 +1,1 @@
+"""Recurrent language models with the cells and regularisers of Melis."""
