@@ -52,12 +52,12 @@ def run_all(
         if names.count(name) > 1:
             raise ValueError(f"two runs are called {name}: what tells them apart?")
     for run in runs:
-        row, settings = results / f"{run.name}.json", output / run.name / "config.json"
+        path = results / f"{run.name}.json"
         if not resume:
-            row.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             run.clear(output / run.name)
             continue
-        found = row if row.exists() else settings
+        found = path if path.exists() else output / run.name / "config.json"
         if found.exists():
             check_same_settings(
                 _settings_in(found),

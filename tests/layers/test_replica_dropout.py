@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from rlm_tf.layers import ReplicaDropout
@@ -18,16 +19,34 @@ def test_one_device_draws_as_keras_does():
         )
 
 
-def test_replicas_draw_masks_of_their_own(two_replicas):
+@pytest.mark.parametrize(
+    ("batch_axis", "noise_shape"), [(0, None), (1, None), (1, (None, None, 1))]
+)
+def test_replicas_draw_together_what_one_device_draws(
+    two_replicas, batch_axis, noise_shape
+):
+    shape = [6, 8, 5]
+    whole = tf.ones(shape)
+    halves = tf.split(whole, 2, axis=batch_axis)
+    arguments = {"seed": 3, "batch_axis": batch_axis, "noise_shape": noise_shape}
     with two_replicas.scope():
-        layer = ReplicaDropout(0.5, seed=3)
+        layer = ReplicaDropout(0.5, **arguments)
+    alone = ReplicaDropout(0.5, **arguments)
+    run = tf.function(lambda: two_replicas.run(lambda: layer(halves[0], training=True)))
+    for _ in range(2):
+        parts = two_replicas.experimental_local_results(run())
+        np.testing.assert_array_equal(
+            tf.concat(parts, axis=batch_axis), alone(whole, training=True)
+        )
+    assert np.any(parts[0].numpy() != parts[1].numpy())
+
+
+def test_mask_that_the_batch_shares_is_shared_by_replicas(two_replicas):
+    with two_replicas.scope():
+        layer = ReplicaDropout(0.5, (1, None), seed=3)
     run = tf.function(
-        lambda: two_replicas.run(lambda: layer(tf.ones([50, 20]), training=True))
+        lambda: two_replicas.run(lambda: layer(tf.ones([4, 20]), training=True))
     )
     first, second = two_replicas.experimental_local_results(run())
-    alike = np.mean(first.numpy() == second.numpy())
-    assert abs(alike - 0.5) < 0.08
-    alone = ReplicaDropout(0.5, seed=3)(tf.ones([50, 20]), training=True)
-    np.testing.assert_array_equal(first, alone)
-    again, _ = two_replicas.experimental_local_results(run())
-    assert np.any(again.numpy() != first.numpy())
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first[0], first[3])
