@@ -188,6 +188,9 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             name = f"layer_dropout_{index}"
             self.layer_dropouts.append(dropout(self.layer_dropout, name))
         self.final_dropout = dropout(self.output_dropout, "final_dropout")
+        if self.reset_rate > 0:
+            seed = int(random.integers(2**31))
+            self.reset_seeds = keras.random.SeedGenerator(seed)
         self._create_output(width, normal, dropout)
         self.built = True
 
@@ -271,7 +274,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         if self.reset_rate == 0:
             return start
         kept = replica_dropout(
-            tf.ones(tf.shape(start)), self.reset_rate, self.final_dropout.seed_generator
+            tf.ones_like(start, tf.float32), self.reset_rate, self.reset_seeds
         )
         return tf.maximum(start, tf.cast(tf.equal(kept, 0), start.dtype))
 
