@@ -134,6 +134,48 @@ def _cell() -> layers.LSTMCell:
     return layers.LSTMCell(4, forget_bias=0.5, kernel_initializer="he_normal")
 
 
+def _mogrifier(**kwargs: Any) -> layers.MogrifierLSTMCell:
+    return layers.MogrifierLSTMCell(
+        4,
+        3,
+        2,
+        use_gate_bias=False,
+        condition="original",
+        cap_input_gate=True,
+        bias_initializer=layers.GateBias(layers.Chrono(9.0)),
+        seed=5,
+        **kwargs,
+    )
+
+
+def _regularized() -> models.RegularizedLanguageModel:
+    return models.RegularizedLanguageModel(
+        VOCABULARY,
+        _mogrifier(state_dropout=0.2),
+        2,
+        embedding_width=3,
+        connections="residual",
+        tied=False,
+        mixture_components=2,
+        input_dropout=0.1,
+        layer_dropout=0.2,
+        output_dropout=0.3,
+        projection_dropout=0.1,
+        reset_rate=0.1,
+        jit_loop=False,
+        seed=3,
+        dropout_samples=2,
+        clip_norm=2.0,
+        loss_scale=7.0,
+        l2=0.01,
+    )
+
+
+def _step(cell: layers.RecurrentCell) -> tf.Tensor:
+    states = [tf.fill([2, size], 0.5) for size in cell.state_size]
+    return cell(SEQUENCE[:, 0], states)[0]
+
+
 FEATURES = np.random.default_rng(2).uniform(0, 2, (2, 3)).astype(np.float32)
 EXAMPLES = (FEATURES, np.array([0, 1], np.int32), np.ones(2, np.float32))
 STATES = np.array([[0, 3, 5, 1], [2, 2, 4, 0]], np.int32)
@@ -146,6 +188,36 @@ SEQUENCE = tf.constant(np.random.default_rng(1).normal(size=(2, 3, 5)), tf.float
 
 ROWS = [
     Row("LSTMCell", _cell, lambda c: c(SEQUENCE[:, 0], [tf.ones([2, 4])] * 2)[0]),
+    Row("MogrifierLSTMCell", _mogrifier, _step),
+    Row(
+        "MogrifierCell",
+        lambda: layers.MogrifierCell(
+            layers.RewiredLSTMCell(4, forget_bias=0.2), 2, 3, seed=1
+        ),
+        _step,
+    ),
+    Row(
+        "RewiredLSTMCell",
+        lambda: layers.RewiredLSTMCell(4, forget_bias=0.5, state_dropout=0.2, seed=1),
+        _step,
+    ),
+    Row(
+        "MultiplicativeLSTMCell",
+        lambda: layers.MultiplicativeLSTMCell(4, tie_gates=True),
+        _step,
+    ),
+    Row("GRUCell", lambda: layers.GRUCell(4, bias_initializer="ones"), _step),
+    Row("ElmanCell", lambda: layers.ElmanCell(4, kernel_initializer="ones"), _step),
+    Row(
+        "MixtureSoftmaxOutput",
+        lambda: layers.MixtureSoftmaxOutput(VOCABULARY, 2, use_bias=False),
+        lambda layer: layer(SEQUENCE[..., :4]),
+    ),
+    Row(
+        "MixtureFeatures",
+        lambda: layers.MixtureFeatures(2, 3, rate=0.2, seed=4, batch_axis=1),
+        lambda layer: layer(SEQUENCE),
+    ),
     Row(
         "Recurrent",
         lambda: layers.Recurrent(_cell(), time_major=True, jit_loop=False),
@@ -205,6 +277,7 @@ ROWS = [
         EXAMPLES,
     ),
     Row("RecurrentLanguageModel", _language_model, lambda model: model(TOKENS)),
+    Row("RegularizedLanguageModel", _regularized, lambda model: model(TOKENS)),
     Row("InducedModelMatching", _wrapper, lambda model: model(TOKENS)),
     Row("Perplexity", lambda: metrics.Perplexity(name="p"), _update),
     Row("BitsPerCharacter", lambda: metrics.BitsPerCharacter(name="b"), _update),
