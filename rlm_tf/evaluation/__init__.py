@@ -1,17 +1,24 @@
 """What trained models are worth: perplexity, interpolation, cross-validation."""
 
+from rlm_tf.evaluation.dynamic import (
+    DynamicEvaluation,
+    GradientStatistics,
+    gradient_statistics,
+)
 from rlm_tf.evaluation.induced import InducedPerplexity, induced_perplexity
 from rlm_tf.evaluation.log_probs import restricted_target_log_probs, target_log_probs
 from rlm_tf.evaluation.logistic_cross_validation import (
     CrossValidation,
     cross_validate_logistic,
 )
+from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
 from rlm_tf.evaluation.perplexity import (
     CorpusPerplexity,
     evaluate,
     interpolate,
     interpolated_perplexity,
     perplexity_of,
+    search_temperature,
     tune_interpolation,
 )
 from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
@@ -19,16 +26,21 @@ from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
 __all__ = [
     "CorpusPerplexity",
     "CrossValidation",
+    "DynamicEvaluation",
+    "GradientStatistics",
     "InducedPerplexity",
+    "MonteCarloDropout",
     "ScalingLaw",
     "cross_validate_logistic",
     "evaluate",
     "fit_scaling_law",
+    "gradient_statistics",
     "induced_perplexity",
     "interpolate",
     "interpolated_perplexity",
     "perplexity_of",
     "restricted_target_log_probs",
+    "search_temperature",
     "target_log_probs",
     "tune_interpolation",
 ]

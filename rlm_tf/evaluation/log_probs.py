@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.evaluation.window_stream import stream_windows
+from rlm_tf.evaluation.dynamic import DynamicEvaluation
+from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
+from rlm_tf.evaluation.window_stream import language_model_of, stream_windows
 from rlm_tf.restricted import RestrictedModel
 
 
@@ -31,6 +35,9 @@ def target_log_probs(
     window: int,
     *,
     prefix: int,
+    temperature: float = 1.0,
+    dynamic: DynamicEvaluation | None = None,
+    monte_carlo: MonteCarloDropout | None = None,
     progress: str | None = None,
 ) -> np.ndarray:
     """Returns the log-probability of every token given the ones before it.
@@ -39,6 +46,11 @@ def target_log_probs(
     stream before it, and `window` does not matter; with B rows, the first tokens of
     B - 1 rows are predicted from `prefix` or the last token alone.
 
+    The three ways of evaluating combine: with Monte Carlo dropout, every sample passes
+    over the whole stream with states of its own (and, if dynamic, adapts weights of its
+    own, from the trained ones), and the probabilities of a token are averaged. Weights,
+    rates and seeds of the model are what they were in the end, also after an error.
+
     Args:
         model: A recurrent language model, a wrapper around one, or any Keras
             model from tokens to logits; the last sees its own window only.
@@ -46,27 +58,54 @@ def target_log_probs(
         batch_size: Rows read in parallel.
         window: Tokens of a row read at once.
         prefix: The token before the first, `<eos>` as a rule.
+        temperature: T of `p_i^{1/T} / sum_j p_j^{1/T}`.
+        dynamic: How weights are adapted to the windows that were scored, after each;
+            None: not.
+        monte_carlo: How dropout acts; None: not.
         progress: Label of a progress bar, or None for no bar.
 
     Returns:
         Natural logarithms, float32 `[N]`, in the order of the stream.
 
     Raises:
-        ValueError: If `tokens` is empty or not a vector of integers, or a size is not
-            positive.
+        ValueError: If `tokens` is empty or not a vector of integers, or a size or the
+            temperature is not positive.
     """
-    result = np.empty(len(tokens), np.float32)
-    for output in stream_windows(
-        model,
-        tokens,
-        batch_size,
-        window,
-        prefix=prefix,
-        head=log_softmax_at,
-        progress=progress,
-    ):
-        result[output.positions[output.valid]] = output.outputs[output.valid]
-    return result
+    if not 0 < temperature < np.inf:
+        raise ValueError(
+            "target_log_probs: `temperature` must be positive and finite, found "
+            f"{temperature}."
+        )
+    model = language_model_of(model)
+
+    def one_pass(label: str | None) -> np.ndarray:
+        result = np.empty(len(tokens), np.float32)
+        adaptation = contextlib.nullcontext() if dynamic is None else dynamic.of(model)
+        with adaptation as adapt:
+            for output in stream_windows(
+                model,
+                tokens,
+                batch_size,
+                window,
+                prefix=prefix,
+                head=log_softmax_at,
+                temperature=temperature,
+                training=monte_carlo is not None,
+                adapt=adapt,
+                progress=label,
+            ):
+                result[output.positions[output.valid]] = output.outputs[output.valid]
+        return result
+
+    if monte_carlo is None:
+        return one_pass(progress)
+    with monte_carlo.of(model):
+        total = None
+        for sample in range(monte_carlo.samples):
+            label = progress and f"{progress}, sample {sample + 1}"
+            log_probs = one_pass(label).astype(np.float64)
+            total = log_probs if total is None else np.logaddexp(total, log_probs)
+    return (total - np.log(monte_carlo.samples)).astype(np.float32)
 
 
 def restricted_target_log_probs(

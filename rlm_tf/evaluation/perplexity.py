@@ -8,7 +8,9 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from rlm_tf.evaluation.dynamic import DynamicEvaluation
 from rlm_tf.evaluation.log_probs import restricted_target_log_probs, target_log_probs
+from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
 from rlm_tf.numerics import perplexity
 from rlm_tf.restricted import RestrictedModel
 
@@ -60,6 +62,9 @@ def evaluate(
     window: int,
     *,
     prefix: int,
+    temperature: float = 1.0,
+    dynamic: DynamicEvaluation | None = None,
+    monte_carlo: MonteCarloDropout | None = None,
     progress: str | None = None,
 ) -> CorpusPerplexity:
     """Returns the perplexity of a stream, every token predicted exactly once.
@@ -70,9 +75,57 @@ def evaluate(
     """
     return perplexity_of(
         target_log_probs(
-            model, tokens, batch_size, window, prefix=prefix, progress=progress
+            model,
+            tokens,
+            batch_size,
+            window,
+            prefix=prefix,
+            temperature=temperature,
+            dynamic=dynamic,
+            monte_carlo=monte_carlo,
+            progress=progress,
         )
     )
+
+
+def search_temperature(
+    model: keras.Model,
+    tokens: np.ndarray,
+    batch_size: int,
+    window: int,
+    *,
+    prefix: int,
+    monte_carlo: MonteCarloDropout | None = None,
+    most_tokens: int | None = 50_000,
+) -> float:
+    """Returns the temperature with the lowest perplexity, to be used for other text.
+
+    The search of Melis et al. (2018, 2020): 1/T is 1.06, 1.04, 1.02, ... and not below
+    0.8, until two in a row are no better than the best; the first `most_tokens` of the
+    text count. Tune it on validation text.
+
+    Arguments and errors are those of `target_log_probs`.
+    """
+    text = np.asarray(tokens)[:most_tokens]
+    best, best_nats, worse = 1.0, math.inf, 0
+    for step in range(14):
+        temperature = 1.0 / (1.06 - 0.02 * step)
+        nats = evaluate(
+            model,
+            text,
+            batch_size,
+            window,
+            prefix=prefix,
+            temperature=temperature,
+            monte_carlo=monte_carlo,
+        ).nats_per_token
+        if nats < best_nats:
+            best, best_nats, worse = temperature, nats, 0
+        else:
+            worse += 1
+        if worse == 2:
+            break
+    return best
 
 
 # === Interpolation ===

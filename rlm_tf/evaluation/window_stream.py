@@ -11,9 +11,11 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.numerics import at_least_single
 
 # Maps logits [B, T, V] and targets [B, T] to what is wanted of them.
 Head = Callable[[tf.Tensor, tf.Tensor], Any]
+Adapt = Callable[[tf.GradientTape, tf.Tensor], Any]
 
 
 class WindowOutput(NamedTuple):
@@ -56,9 +58,12 @@ def stream_windows(
     *,
     prefix: int,
     head: Head,
+    temperature: float = 1.0,
+    training: bool = False,
+    adapt: Adapt | None = None,
     progress: str | None = None,
 ) -> Iterator[WindowOutput]:
-    """Runs a model in evaluation mode over a stream cut into `batch_size` rows.
+    """Runs a model over a stream cut into `batch_size` rows.
 
     The rows are those of `contiguous_batches`. States start at zero in every row and
     are passed from window to window; the memory that the model itself carries is
@@ -73,6 +78,12 @@ def stream_windows(
         prefix: The token before the first, `<eos>` as a rule.
         head: Maps logits `[B, T, V]` (at least float32) and targets `[B, T]` to a
             structure of tensors, inside the compiled step.
+        temperature: See `StatefulLanguageModel.output_logits`; the logits of other
+            models are divided by it.
+        training: Whether dropout acts.
+        adapt: Called in the compiled step after a window has been scored, with a tape
+            and the window's loss: the negative log-likelihood summed over time and
+            averaged over rows, nats. It may change the model's weights.
         progress: Label of a progress bar on terminals, or None for no bar.
 
     Raises:
@@ -89,16 +100,29 @@ def stream_windows(
     )
     recurrent = has_states(model)
 
-    @tf.function(autograph=False)
-    def step(inputs: tf.Tensor, targets: tf.Tensor, states: Any) -> tuple[Any, Any]:
+    def run(inputs: tf.Tensor, states: Any) -> tuple[tf.Tensor, Any]:
         if recurrent:
-            features, states = model.forward(inputs, states)
-            logits = model.output_logits(features)
+            features, states = model.forward(inputs, states, training=training)
+            logits = model.output_logits(features, temperature)
         else:
-            logits = model(inputs, training=False)
-        if logits.dtype != tf.float64:
-            logits = tf.cast(logits, tf.float32)
-        return head(logits, targets), states
+            logits = model(inputs, training=training) / temperature
+        return at_least_single(logits), states
+
+    @tf.function(autograph=False)
+    def step(
+        inputs: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor, states: Any
+    ) -> tuple[Any, Any]:
+        if adapt is None:
+            logits, states = run(inputs, states)
+            return head(logits, targets), states
+        with tf.GradientTape() as tape:
+            logits, states = run(inputs, states)
+            nll = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+            loss = tf.reduce_sum(tf.where(weights > 0, nll, 0)) / batch_size
+        outputs = head(logits, targets)
+        with tf.control_dependencies(tf.nest.flatten([outputs, states])):
+            adapt(tape, loss)
+        return outputs, states
 
     states = model.zero_states(batch_size) if recurrent else ()
     row_length = -(-batches.num_targets // batch_size)
@@ -107,7 +131,9 @@ def stream_windows(
     row_starts = row_length * np.arange(batch_size, dtype=np.int64)[:, np.newaxis]
     for number in tqdm(range(batches.steps), desc=progress, disable=hidden):
         (inputs, _), targets, weights = batches.element(number)
-        outputs, states = step(tf.constant(inputs), tf.constant(targets), states)
+        outputs, states = step(
+            tf.constant(inputs), tf.constant(targets), tf.constant(weights), states
+        )
         yield WindowOutput(
             row_starts + number * window + columns,
             inputs,

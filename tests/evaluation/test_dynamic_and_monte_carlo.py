@@ -1,0 +1,274 @@
+"""Dynamic evaluation, Monte Carlo dropout, temperature, and all together."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf import evaluation
+from rlm_tf.layers import MogrifierLSTMCell
+from rlm_tf.models import RecurrentLanguageModel, RegularizedLanguageModel
+from rlm_tf.training.state_variables import read, state_variables
+
+V, EOS, N = 9, 3, 47
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    return np.random.default_rng(4).integers(V, size=N).astype(np.int32)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return RegularizedLanguageModel(
+        V,
+        MogrifierLSTMCell(5, 2, 2, state_dropout=0.3),
+        2,
+        input_dropout=0.2,
+        layer_dropout=0.2,
+        output_dropout=0.4,
+        jit_loop=False,
+        seed=3,
+        dropout_samples=2,
+    )
+
+
+@pytest.fixture(autouse=True)
+def nothing_changes(model):
+    """Whatever a test does, weights, rates and seeds are the same afterwards."""
+    before = read(state_variables(model))
+    rates = [layer.rate for layer in model.layer_dropouts]
+    yield
+    assert [layer.rate for layer in model.layer_dropouts] == rates
+    after = read(state_variables(model))
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array, err_msg=name)
+
+
+def log_probs(model, tokens, batch_size=1, window=6, **kwargs):
+    return evaluation.target_log_probs(
+        model, tokens, batch_size, window, prefix=EOS, **kwargs
+    )
+
+
+def statistics(model, tokens, **kwargs):
+    return evaluation.gradient_statistics(model, tokens, 2, 5, prefix=EOS, **kwargs)
+
+
+# === Dynamic evaluation ===
+
+
+def rows_and_windows(tokens, batch_size, window):
+    """Yields (inputs, targets, weights) of the windows, cut by hand."""
+    length = -(-len(tokens) // batch_size)
+    padded = np.full(batch_size * length, EOS)
+    padded[: len(tokens)] = tokens
+    counts = (np.arange(batch_size * length) < len(tokens)).reshape(batch_size, length)
+    inputs = np.concatenate([[EOS], padded[:-1]]).reshape(batch_size, length)
+    targets = padded.reshape(batch_size, length)
+    for first in range(0, length, window):
+        part = slice(first, first + window)
+        yield inputs[:, part], targets[:, part], counts[:, part]
+
+
+def loss_and_gradients(model, window, states):
+    inputs, targets, counts = window
+    variables = [v.value for v in model.trainable_variables]
+    with tf.GradientTape() as tape:
+        features, states = model.run_window(tf.constant(inputs), states, False)
+        nll = model.nll(features, tf.constant(targets))
+        loss = tf.reduce_sum(nll * counts) / len(inputs)
+    gradients = tape.gradient(loss, variables)
+    return nll.numpy(), [tf.convert_to_tensor(g) for g in gradients], states
+
+
+def test_statistics_are_root_mean_squares_of_window_gradients(model, tokens):
+    squares, states, number = 0.0, model.zero_states(2), 0
+    for window in rows_and_windows(tokens, 2, 5):
+        _, gradients, states = loss_and_gradients(model, window, states)
+        squares = squares + np.array([np.sum(g**2) for g in gradients])
+        number += 1
+    found = statistics(model, tokens)
+    assert found.num_windows == number == 5
+    sums = [np.sum(root.astype(np.float64) ** 2) for root in found.root_mean_squares]
+    np.testing.assert_allclose(sums, squares / number, rtol=1e-4)
+    few = statistics(model, tokens, most_windows=2)
+    assert few.num_windows == 2
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_dynamic_evaluation_scores_and_then_learns(model, tokens, batch_size):
+    rms = statistics(model, tokens)
+    rate, decay, epsilon = 0.02, 0.3, 1e-4
+    roots = rms.root_mean_squares
+    mean = np.mean(np.concatenate([root.ravel() for root in roots]))
+    start = [v.numpy() for v in model.trainable_variables]
+    expected, states = [], model.zero_states(batch_size)
+    try:
+        for window in rows_and_windows(tokens, batch_size, 6):
+            nll, gradients, states = loss_and_gradients(model, window, states)
+            expected.append(np.where(window[2], -nll, np.nan))
+            for v, g, s, theta_0 in zip(
+                model.trainable_variables, gradients, roots, start, strict=True
+            ):
+                theta = v.numpy()
+                back = np.minimum(1, decay * s / mean) * (theta_0 - theta)
+                v.assign(theta - rate * g.numpy() / (s + epsilon) + back)
+        moved = [
+            np.abs(v.numpy() - s).max()
+            for v, s in zip(model.trainable_variables, start, strict=True)
+        ]
+    finally:
+        for v, theta_0 in zip(model.trainable_variables, start, strict=True):
+            v.assign(theta_0)
+    assert min(moved) > 0
+    expected = np.concatenate(expected, axis=1).ravel()
+    expected = expected[~np.isnan(expected)]
+    assert len(expected) == N
+    dynamic = evaluation.DynamicEvaluation(rms, rate, decay, epsilon)
+    found = log_probs(model, tokens, batch_size, dynamic=dynamic)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+    assert np.any(np.abs(found - log_probs(model, tokens, batch_size)) > 0.01)
+    # No learning, no decay: the static model.
+    still = evaluation.DynamicEvaluation(rms, 0.0, 0.0)
+    np.testing.assert_allclose(
+        log_probs(model, tokens, batch_size, dynamic=still),
+        log_probs(model, tokens, batch_size),
+        rtol=1e-5,
+    )
+
+
+def test_repeated_text_becomes_likelier(model):
+    text = np.tile([1, 5, 2, 7], 12)
+    rms = statistics(model, text)
+    dynamic = evaluation.DynamicEvaluation(rms, 0.02, 0.0, 1e-3)
+    found = log_probs(model, text, window=4, dynamic=dynamic)
+    assert found[-8:].mean() > found[:8].mean() + 0.5
+
+
+def test_errors_put_the_weights_back(model, tokens):
+    dynamic = evaluation.DynamicEvaluation(statistics(model, tokens), 0.1)
+    with pytest.raises(RuntimeError, match="stop"), dynamic.of(model):
+        model.trainable_variables[0].assign_add(
+            tf.ones_like(model.trainable_variables[0])
+        )
+        raise RuntimeError("stop")
+
+
+def test_any_keras_model_is_evaluated_dynamically(tokens):
+    logits = keras.Sequential([keras.layers.Embedding(V, 4), keras.layers.Dense(V)])
+    logits(tokens[None])
+    before = logits.get_weights()
+    rms = statistics(logits, tokens)
+    dynamic = evaluation.DynamicEvaluation(rms, 0.05)
+    changed = log_probs(logits, tokens, dynamic=dynamic)
+    assert np.any(changed != log_probs(logits, tokens))
+    for a, b in zip(logits.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# === Monte Carlo dropout ===
+
+
+def test_probabilities_are_averaged_over_whole_passes(model, tokens):
+    monte_carlo = evaluation.MonteCarloDropout(3, seed=8)
+    found = log_probs(model, tokens, 2, monte_carlo=monte_carlo)
+    samples = []
+    with monte_carlo.of(model):
+        for _ in range(3):
+            states, values = model.zero_states(2), []
+            for inputs, targets, counts in rows_and_windows(tokens, 2, 6):
+                # The library reads whole windows, the last one padded.
+                missing = 6 - inputs.shape[1]
+                pad = [(0, 0), (0, missing)]
+                padded = tf.constant(np.pad(inputs, pad, constant_values=EOS))
+                features, states = model.forward(padded, states, training=True)
+                probs = tf.nn.softmax(model.output_logits(features)).numpy()
+                probs = probs[:, : inputs.shape[1]]
+                chosen = np.take_along_axis(probs, targets[..., None], 2)[..., 0]
+                values.append(np.where(counts, chosen, np.nan))
+            joined = np.concatenate(values, axis=1).ravel()
+            samples.append(joined[~np.isnan(joined)])
+    assert np.any(samples[0] != samples[1])
+    np.testing.assert_allclose(np.exp(found), np.mean(samples, axis=0), rtol=1e-4)
+
+
+def test_seeds_repeat_and_scale_matters(model, tokens):
+    def run(**options):
+        monte_carlo = evaluation.MonteCarloDropout(2, **options)
+        return log_probs(model, tokens, monte_carlo=monte_carlo)
+
+    np.testing.assert_array_equal(run(seed=1), run(seed=1))
+    assert np.any(run(seed=1) != run(seed=2))
+    plain = log_probs(model, tokens)
+    little = np.abs(run(rate_scale=0.01) - plain).mean()
+    assert little < np.abs(run() - plain).mean()
+
+
+def test_everything_at_once_scores_every_token_once(model, tokens):
+    result = evaluation.evaluate(
+        model,
+        tokens,
+        2,
+        6,
+        prefix=EOS,
+        temperature=1.1,
+        dynamic=evaluation.DynamicEvaluation(statistics(model, tokens), 0.01),
+        monte_carlo=evaluation.MonteCarloDropout(2),
+    )
+    assert result.num_tokens == N
+    assert np.isfinite(result.perplexity)
+
+
+def test_each_sample_adapts_from_the_trained_weights(model, tokens):
+    """One sample of two equal passes: the mean over equal seeds is one of them."""
+    dynamic = evaluation.DynamicEvaluation(statistics(model, tokens), 0.02)
+    one = evaluation.MonteCarloDropout(1, seed=5)
+    first = log_probs(model, tokens, dynamic=dynamic, monte_carlo=one)
+    again = log_probs(model, tokens, dynamic=dynamic, monte_carlo=one)
+    np.testing.assert_array_equal(first, again)
+
+
+# === Temperature ===
+
+
+def test_temperature_divides_logits(model, tokens):
+    inputs = np.concatenate([[EOS], tokens[:-1]])[None]
+    logits = model(inputs).numpy()[0] / 0.8
+    expected = tf.nn.log_softmax(logits).numpy()[np.arange(N), tokens]
+    found = log_probs(model, tokens, temperature=0.8)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_search_finds_the_best_of_the_grid(tokens):
+    flat = RecurrentLanguageModel(V, 5, 1, initializer_scale=2.0, jit_loop=False)
+    best = evaluation.search_temperature(flat, tokens, 1, 6, prefix=EOS)
+    nats = {
+        t: evaluation.evaluate(flat, tokens, 1, 6, prefix=EOS, temperature=t)
+        for t in [1 / (1.06 - 0.02 * k) for k in range(14)]
+    }
+    assert nats[best].nats_per_token == min(n.nats_per_token for n in nats.values())
+    # Far too sure of itself: the flattest distribution wins.
+    np.testing.assert_allclose(best, 1 / 0.8)
+
+
+# === Mistakes ===
+
+
+def test_mistakes_are_named(model, tokens):
+    rms = statistics(model, tokens)
+    with pytest.raises(ValueError, match="`learning_rate` must be finite"):
+        evaluation.DynamicEvaluation(rms, -1.0)
+    other = RecurrentLanguageModel(V, 5, 1)
+    with pytest.raises(ValueError, match="weights of other shapes"):
+        log_probs(other, tokens, dynamic=evaluation.DynamicEvaluation(rms))
+    with pytest.raises(ValueError, match="has no dropout"):
+        log_probs(other, tokens, monte_carlo=evaluation.MonteCarloDropout(2))
+    with pytest.raises(ValueError, match=r"makes a rate of 0\.4 reach 1"):
+        log_probs(
+            model, tokens, monte_carlo=evaluation.MonteCarloDropout(2, rate_scale=2.5)
+        )
+    with pytest.raises(ValueError, match="`temperature` must be positive"):
+        log_probs(model, tokens, temperature=0.0)
