@@ -146,9 +146,10 @@ class DynamicEvaluation:
         roots = self.statistics.root_mean_squares
         shapes = [tuple(v.shape) for v in variables]
         if shapes != [root.shape for root in roots]:
+            found = [root.shape for root in roots]
             raise ValueError(
                 "DynamicEvaluation: the statistics are of a model with weights of "
-                f"other shapes: expected {shapes}, found {[root.shape for root in roots]}."
+                f"other shapes: expected {shapes}, found {found}."
             )
         trained = [tf.Variable(tf.identity(v), trainable=False) for v in variables]
         total = sum(float(np.sum(root, dtype=np.float64)) for root in roots)

@@ -1,0 +1,1 @@
+"""Studies of averages of iterates: Two-Tailed Averaging and the others."""

@@ -1,0 +1,152 @@
+"""All averages along one trajectory of a language model (Figures 3.3 and 3.4)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+
+from experiments.averages.config import AveragingConfig
+from experiments.averages.training import Texts, curve, nll_of, texts, train
+from rlm_tf import averaging
+
+
+def compute(config: AveragingConfig) -> dict[str, Any]:
+    """Returns the curve of every average, all along the same trajectory."""
+    given = texts(config)
+    period = _period(config, given)
+    steps = given.train.steps * config.epochs
+    by_training = ByTrainingLoss(given)
+    callbacks = {
+        "2TA, E": _two_tailed(given, period),
+        "2TA, E/4": _two_tailed(given, max(1, period // 4)),
+        "2TA, 4E": _two_tailed(given, 4 * period),
+        "2TA, E, both emptied": _two_tailed(given, period, reset="both"),
+        "2TA, E, algorithm 1": _two_tailed(given, period, extended=False),
+        "2TA, E, by training loss": averaging.TwoTailedAveraging(
+            by_training, every_steps=period
+        ),
+        "Polyak": _of(averaging.PolyakAverage(), given, period),
+    }
+    for start in config.starts:
+        tail = averaging.TailAverage(max(1, round(start * steps)))
+        callbacks[f"TA, {start:g}"] = _of(tail, given, period)
+    for decay in config.decays:
+        callbacks[f"EMA, {decay:g}"] = _of(
+            averaging.ExponentialAverage(decay), given, period
+        )
+    for share in config.shares:
+        callbacks[f"proportional, {share:g}"] = _of(
+            averaging.ProportionalTailAverage(share), given, period
+        )
+    train(config, given, list(callbacks.values()), epochs=config.epochs)
+    curves = {name: curve(callback) for name, callback in callbacks.items()}
+    by_training.put_validation_losses(curves["2TA, E, by training loss"])
+    return {"period": period, "steps": steps, "curves": curves}
+
+
+def compute_drop(config: AveragingConfig) -> dict[str, Any]:
+    """Returns the curve of the same run, not averaged, with two drops of the rate."""
+    given = texts(config)
+    period = _period(config, given)
+    steps = given.train.steps * config.epochs
+    schedule = keras.optimizers.schedules.PiecewiseConstantDecay(
+        [round(0.6 * steps), round(0.8 * steps)],
+        [config.learning_rate * factor for factor in (1.0, 0.1, 0.01)],
+    )
+    # A tail that never starts: the iterates themselves.
+    iterates = _of(averaging.TailAverage(steps + 1), given, period)
+    train(config, given, [iterates], epochs=config.epochs, learning_rate=schedule)
+    return {"period": period, "steps": steps, "curves": {"drops": curve(iterates)}}
+
+
+class ByTrainingLoss:
+    """A loss of training text that also notes the validation loss of what it sees."""
+
+    def __init__(self, given: Texts):
+        self._given = given
+        self._seen: list[tuple[float, float]] = []
+
+    def __call__(self, model: keras.Model) -> float:
+        loss = nll_of(model, self._given.train_loss)
+        self._seen.append((loss, nll_of(model, self._given.valid)))
+        return loss
+
+    def put_validation_losses(self, columns: dict[str, list[Any]]) -> None:
+        """Puts the validation loss of what was proposed beside its training loss."""
+        columns["training_loss"] = columns["loss"]
+        columns["loss"] = [
+            round(min(self._seen, key=lambda pair: abs(pair[0] - loss))[1], 5)
+            for loss in columns["training_loss"]
+        ]
+
+
+def _period(config: AveragingConfig, given: Texts) -> int:
+    return max(1, math.ceil(given.train.steps / config.evaluations))
+
+
+def _two_tailed(given: Texts, period: int, **options: Any) -> averaging.WeightAveraging:
+    return averaging.TwoTailedAveraging(
+        given.valid, monitor="nll", every_steps=period, **options
+    )
+
+
+def _of(
+    average: averaging.WeightAverage, given: Texts, period: int
+) -> averaging.WeightAveraging:
+    return averaging.WeightAveraging(
+        average, given.valid, monitor="nll", every_steps=period
+    )
+
+
+# === Where the assumptions fail ===
+
+
+def compute_overfitting(config: AveragingConfig) -> dict[str, Any]:
+    """Returns 2TA of a run that learns a small text by heart (Figure 3.5)."""
+    given = texts(config, config.overfit_fraction)
+    period = _period(config, given)
+    callbacks = {
+        "2TA": _two_tailed(given, period),
+        "2TA, both emptied": _two_tailed(given, period, reset="both"),
+        "2TA, algorithm 1": _two_tailed(given, period, extended=False),
+    }
+    train(
+        config,
+        given,
+        list(callbacks.values()),
+        epochs=config.overfit_epochs,
+        dropout=False,
+    )
+    curves = {name: curve(callback) for name, callback in callbacks.items()}
+    return {"period": period, "curves": curves}
+
+
+def compute_basin(config: AveragingConfig) -> dict[str, Any]:
+    """Returns 2TA of a run that leaves for another basin midway (Figure 3.6).
+
+    What sends it there is a learning rate that is multiplied for a tenth of the steps.
+    """
+    given = texts(config)
+    period = _period(config, given)
+    steps = given.train.steps * config.basin_epochs
+    rate = config.learning_rate / 3
+    schedule = keras.optimizers.schedules.PiecewiseConstantDecay(
+        [steps // 2, steps // 2 + max(1, steps // 10)],
+        [rate, rate * config.basin_factor, rate],
+    )
+    callbacks = {
+        "2TA": _two_tailed(given, period),
+        "2TA, both emptied": _two_tailed(given, period, reset="both"),
+        "2TA, algorithm 1": _two_tailed(given, period, extended=False),
+    }
+    train(
+        config,
+        given,
+        list(callbacks.values()),
+        epochs=config.basin_epochs,
+        learning_rate=schedule,
+    )
+    curves = {name: curve(callback) for name, callback in callbacks.items()}
+    return {"period": period, "leaves_at": steps // 2, "curves": curves}

@@ -1,0 +1,42 @@
+"""Studies of averages of iterates: Two-Tailed Averaging beside the others.
+
+    python -m experiments.averaging --preset=small --output_dir=runs/averaging
+
+Parts: `trajectory`: all averages along one run of a language model; `drop`: the same
+run with a falling learning rate instead; `overfitting` and `basin`: where assumptions
+of 2TA fail; `lengths`: optimal lengths by brute force; `least_squares`: a convex loss.
+"""
+
+from __future__ import annotations
+
+from experiments.quiet import silence_tensorflow
+
+silence_tensorflow()
+
+from experiments.averages import least_squares, lengths, trajectory  # noqa: E402
+from experiments.averages.config import PRESETS  # noqa: E402
+from experiments.averages.report import report  # noqa: E402
+from experiments.parts import Study, run_study  # noqa: E402
+
+STUDY = Study(
+    "averaging",
+    PRESETS,
+    {
+        "trajectory": trajectory.compute,
+        "drop": trajectory.compute_drop,
+        "overfitting": trajectory.compute_overfitting,
+        "basin": trajectory.compute_basin,
+        "lengths": lengths.compute,
+        "least_squares": least_squares.compute,
+    },
+    report,
+    own_settings={
+        "overfitting": "overfit_",
+        "basin": "basin_",
+        "lengths": "length_",
+        "least_squares": "squares_",
+    },
+)
+
+if __name__ == "__main__":
+    run_study(STUDY)
