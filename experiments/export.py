@@ -60,6 +60,9 @@ class Config:
     temperature: float = setting(0.8, "Temperature of the samples; 0: the best token.")
     top_k: int = setting(0, "Draw from the k most probable tokens; 0: from all.")
     top_p: float = setting(0.95, "Draw from the nucleus of this probability; 1: all.")
+    eta: float = setting(0.0, "Epsilon of eta sampling; 0: all.")
+    typical_p: float = setting(1.0, "Probability of the typical set; 1: all.")
+    calibration: float = setting(0.0, "Strength of entropy calibration; 0: none.")
 
 
 def main(config: Config) -> pathlib.Path:
@@ -113,6 +116,9 @@ def _check_sampling(config: Config) -> None:
         ("temperature", 0 <= config.temperature < math.inf, "at least 0 and finite"),
         ("top_k", config.top_k >= 0, "at least 0"),
         ("top_p", 0 <= config.top_p <= 1, "in [0, 1]"),
+        ("eta", 0 <= config.eta <= 1, "in [0, 1]"),
+        ("typical_p", 0 <= config.typical_p <= 1, "in [0, 1]"),
+        ("calibration", math.isfinite(config.calibration), "finite"),
         ("context_length", config.context_length >= 0, "at least 0"),
     ):
         if not possible:
@@ -196,6 +202,9 @@ def describe(config: Config, path: pathlib.Path) -> Iterator[str]:
                 config.temperature,
                 config.top_k,
                 config.top_p,
+                config.eta,
+                config.typical_p,
+                config.calibration,
                 seed,
             )
         except tf.errors.InvalidArgumentError as error:

@@ -268,6 +268,9 @@ def _export(folder: pathlib.Path, target: str) -> None:
         temperature=tf.constant(0.7),
         top_k=tf.constant(0),
         top_p=tf.constant(0.95),
+        eta=tf.constant(0.0),
+        typical_p=tf.constant(1.0),
+        calibration=tf.constant(0.0),
         seed=tf.constant(1),
     )["full_text"]
     print(f"It says: {text.numpy()[0].decode()}")

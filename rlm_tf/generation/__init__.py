@@ -1,9 +1,16 @@
 """Sampling text from language models, in a graph and with stateless seeds."""
 
+from rlm_tf.generation.entropy_calibration import (
+    CalibrationFit,
+    calibrate,
+    fit_calibration,
+)
 from rlm_tf.generation.filters import (
     filter_logits,
+    keep_eta,
     keep_nucleus,
     keep_top_k,
+    keep_typical,
     scale_by_temperature,
 )
 from rlm_tf.generation.generate import generate
@@ -11,12 +18,17 @@ from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import RecomputedModel
 
 __all__ = [
+    "CalibrationFit",
     "RecomputedModel",
+    "calibrate",
     "draw_tokens",
     "filter_logits",
+    "fit_calibration",
     "generate",
+    "keep_eta",
     "keep_nucleus",
     "keep_top_k",
+    "keep_typical",
     "row_seeds",
     "scale_by_temperature",
     "uniform_draws",

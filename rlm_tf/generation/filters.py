@@ -1,4 +1,4 @@
-"""Filters on next-token logits: temperature, top-k, nucleus.
+"""Filters on next-token logits: temperature, top-k, nucleus, eta, locally typical.
 
 Pure functions `[..., V] -> [..., V]` that set the logit of excluded tokens to minus
 infinity. Every parameter is one number, or one per row (`[...]`), so that a batch may
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.numerics import multiply_no_nan_log
 from rlm_tf.typing import TensorLike
 
 
@@ -81,29 +82,95 @@ def keep_nucleus(logits: TensorLike, p: float | TensorLike) -> tf.Tensor:
     return _keep_largest(logits, ordered, _nucleus_size(ordered, p))
 
 
+def keep_eta(logits: TensorLike, epsilon: float | TensorLike) -> tf.Tensor:
+    """Keeps tokens whose probability exceeds eta (Hewitt et al. 2022, 2210.15191).
+
+        eta = min(epsilon, sqrt(epsilon) exp(-H))
+
+    with H the entropy of the distribution, so that less is excluded where the model is
+    unsure. The most probable token is always kept.
+
+    Args:
+        logits: `[..., V]`.
+        epsilon: In [0, 1]; 0 keeps all. Scalar or `[...]`.
+
+    Raises:
+        ValueError: If epsilon is a number and out of range.
+    """
+    logits = tf.convert_to_tensor(logits)
+    _check_number("keep_eta", "epsilon", epsilon, 0.0, 1.0)
+    epsilon = _per_row(epsilon, logits, tf.float64)
+    log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float64))
+    probs = tf.exp(log_probs)
+    eta = tf.minimum(epsilon, tf.sqrt(epsilon) * tf.exp(-_entropy(log_probs)))
+    best = tf.reduce_max(probs, axis=-1, keepdims=True)
+    first = tf.equal(probs, best) & (
+        tf.cumsum(tf.cast(tf.equal(probs, best), tf.int32), axis=-1) == 1
+    )
+    return tf.where(
+        (probs > eta) | first | (epsilon <= 0), logits, _minus_infinity(logits)
+    )
+
+
+def keep_typical(logits: TensorLike, mass: float | TensorLike) -> tf.Tensor:
+    """Locally typical sampling (Meister et al. 2022, arXiv 2202.00666).
+
+    Keeps the smallest set of tokens whose probability reaches `mass`, in the order of
+    `|-ln p_i - H|`: first those whose information is closest to the entropy H, which
+    need not be the most probable ones.
+
+    Args:
+        logits: `[..., V]`.
+        mass: In [0, 1]; 1 keeps all. Scalar or `[...]`.
+
+    Raises:
+        ValueError: If mass is a number and out of range.
+    """
+    logits = tf.convert_to_tensor(logits)
+    _check_number("keep_typical", "mass", mass, 0.0, 1.0)
+    log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float64))
+    surprise = tf.abs(-log_probs - _entropy(log_probs))
+    order = tf.argsort(surprise, axis=-1, stable=True)
+    rank = logits.shape.rank
+    probs = tf.gather(tf.exp(log_probs), order, batch_dims=rank - 1)
+    before = tf.cumsum(probs, axis=-1, exclusive=True)
+    mass = _per_row(mass, logits, tf.float64)
+    size = tf.reduce_sum(tf.cast(before < mass, tf.int32), axis=-1, keepdims=True)
+    size = tf.where(mass < 1, tf.maximum(size, 1), tf.shape(logits)[-1])
+    place = tf.argsort(order, axis=-1)
+    return tf.where(place < size, logits, _minus_infinity(logits))
+
+
 def filter_logits(
     logits: TensorLike,
     *,
     temperature: float | TensorLike = 1.0,
     top_k: int | TensorLike = 0,
     top_p: float | TensorLike = 1.0,
+    eta: float | TensorLike = 0.0,
+    typical_p: float | TensorLike = 1.0,
 ) -> tf.Tensor:
-    """Applies temperature, then top-k, then the nucleus of what is left.
+    """Applies temperature, then top-k, nucleus, eta and the typical set, in this order.
 
-    Equal to `keep_nucleus(keep_top_k(scale_by_temperature(...)))`, with one sort, and
-    with none when nothing is to be excluded.
+    Each sees the probabilities of what the ones before have left. Equal to
+    `keep_typical(keep_eta(keep_nucleus(keep_top_k(scale_by_temperature(...)))))`, with
+    one sort for top-k and nucleus, and with none when nothing is to be excluded.
 
     Args:
         logits: `[..., V]`.
         temperature: See `scale_by_temperature`.
         top_k: See `keep_top_k`.
         top_p: See `keep_nucleus`; of the probabilities renormalised after top-k.
+        eta: The epsilon of `keep_eta`.
+        typical_p: The mass of `keep_typical`.
 
     Raises:
         ValueError: If a parameter is a number and out of range.
     """
     _check_number("filter_logits", "top_k", top_k, 0, math.inf)
     _check_number("filter_logits", "top_p", top_p, 0.0, 1.0)
+    _check_number("filter_logits", "eta", eta, 0.0, 1.0)
+    _check_number("filter_logits", "typical_p", typical_p, 0.0, 1.0)
     logits = scale_by_temperature(logits, temperature)
 
     def filtered() -> tf.Tensor:
@@ -116,7 +183,21 @@ def filter_logits(
         return _keep_largest(logits, ordered, size)
 
     excludes = tf.reduce_any(tf.greater(top_k, 0)) | tf.reduce_any(tf.less(top_p, 1.0))
-    return tf.cond(excludes, filtered, lambda: logits)
+    kept = tf.cond(excludes, filtered, lambda: logits)
+    kept = tf.cond(
+        tf.reduce_any(tf.greater(eta, 0)), lambda: keep_eta(kept, eta), lambda: kept
+    )
+    return tf.cond(
+        tf.reduce_any(tf.less(typical_p, 1)),
+        lambda: keep_typical(kept, typical_p),
+        lambda: kept,
+    )
+
+
+def _entropy(log_probs: tf.Tensor) -> tf.Tensor:
+    """Returns the entropy in nats, `[..., 1]`; excluded tokens have none."""
+    terms = multiply_no_nan_log(tf.exp(log_probs), log_probs)
+    return -tf.reduce_sum(terms, axis=-1, keepdims=True)
 
 
 def _descending(logits: tf.Tensor) -> tf.Tensor:

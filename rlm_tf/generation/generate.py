@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.evaluation.window_stream import has_states, language_model_of
+from rlm_tf.generation.entropy_calibration import calibrate
 from rlm_tf.generation.filters import filter_logits
 from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import (
@@ -15,6 +16,7 @@ from rlm_tf.generation.stepwise import (
     as_stepwise,
     read_tokens,
 )
+from rlm_tf.numerics import at_least_single
 from rlm_tf.typing import TensorLike
 
 
@@ -27,6 +29,10 @@ def generate(
     temperature: float | TensorLike = 1.0,
     top_k: int | TensorLike = 0,
     top_p: float | TensorLike = 1.0,
+    eta: float | TensorLike = 0.0,
+    typical_p: float | TensorLike = 1.0,
+    calibration: float | tf.Tensor = 0.0,
+    candidates: int = 64,
     stop_token: int | None = None,
     context_length: int | None = None,
 ) -> tf.RaggedTensor:
@@ -47,6 +53,11 @@ def generate(
         temperature: Scalar or `[N]`; 0 takes the most probable token.
         top_k: Scalar or `[N]`; 0 does not limit.
         top_p: Scalar or `[N]`; 1 does not limit.
+        eta: Scalar or `[N]`; 0 does not limit.
+        typical_p: Scalar or `[N]`; 1 does not limit.
+        calibration: Strength of entropy calibration, which comes before the filters;
+            see `calibrate` and `fit_calibration`. 0: none, and then it costs nothing.
+        candidates: See `calibrate`.
         stop_token: A row ends before this token; None: never.
         context_length: Most tokens that a model without states is run on; None: as
             many as there are.
@@ -72,7 +83,13 @@ def generate(
     states = read_tokens(stepwise, prompts[:, :-1], states)
     last = tf.gather(prompts.flat_values, prompts.row_limits() - 1)
     uniforms = uniform_draws(row_seeds(seed, num_rows), max_tokens)
-    parameters = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    parameters = {
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "eta": eta,
+        "typical_p": typical_p,
+    }
 
     def is_going(t: tf.Tensor, last: Any, ended: tf.Tensor, *_: Any) -> tf.Tensor:
         going = t < max_tokens
@@ -87,8 +104,13 @@ def generate(
         written: tf.TensorArray,
     ) -> tuple[Any, ...]:
         features, states = stepwise.forward(last[:, tf.newaxis], states)
-        logits = stepwise.output_logits(features)[:, 0]
-        logits = filter_logits(_at_least_float32(logits), **parameters)
+        logits = at_least_single(stepwise.output_logits(features)[:, 0])
+        logits = tf.cond(
+            tf.not_equal(calibration, 0.0),
+            lambda: calibrate(logits, states, stepwise, calibration, candidates),
+            lambda: logits,
+        )
+        logits = filter_logits(logits, **parameters)
         token = draw_tokens(logits, uniforms[:, t])
         if stop_token is not None:
             ended |= tf.equal(token, stop_token)
@@ -144,7 +166,3 @@ def _as_ragged(prompts: TensorLike | tf.RaggedTensor) -> tf.RaggedTensor:
             f"generate: `prompts` must have axes [N (P)], found {prompts.shape}."
         )
     return tf.cast(prompts, tf.int32)
-
-
-def _at_least_float32(logits: tf.Tensor) -> tf.Tensor:
-    return logits if logits.dtype == tf.float64 else tf.cast(logits, tf.float32)

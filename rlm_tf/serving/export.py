@@ -119,6 +119,9 @@ def _check_numbers(
         temperature=tf.constant(0.0),
         top_k=tf.constant(0),
         top_p=tf.constant(1.0),
+        eta=tf.constant(0.0),
+        typical_p=tf.constant(1.0),
+        calibration=tf.constant(0.0),
         seed=tf.constant(0),
     )["text"].numpy()
     worst = 0.0

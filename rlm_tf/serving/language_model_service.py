@@ -133,7 +133,17 @@ class LanguageModelService(tf.Module):
         }
 
     @tf.function(
-        input_signature=[_STRINGS, _INTEGER, _NUMBER, _INTEGER, _NUMBER, _INTEGER],
+        input_signature=[
+            _STRINGS,
+            _INTEGER,
+            _NUMBER,
+            _INTEGER,
+            _NUMBER,
+            _NUMBER,
+            _NUMBER,
+            _NUMBER,
+            _INTEGER,
+        ],
         autograph=False,
     )
     def generate(
@@ -143,6 +153,9 @@ class LanguageModelService(tf.Module):
         temperature: tf.Tensor,
         top_k: tf.Tensor,
         top_p: tf.Tensor,
+        eta: tf.Tensor,
+        typical_p: tf.Tensor,
+        calibration: tf.Tensor,
         seed: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
         """Continues each prompt.
@@ -156,6 +169,10 @@ class LanguageModelService(tf.Module):
             top_k: int32; only the k most probable tokens are drawn; 0: all.
             top_p: float32 in [0, 1]; only the most probable tokens that together reach
                 this probability are drawn; 1: all.
+            eta: float32 in [0, 1], see `rlm_tf.generation.keep_eta`; 0: all.
+            typical_p: float32 in [0, 1], see `rlm_tf.generation.keep_typical`; 1: all.
+            calibration: float32, strength of entropy calibration, see
+                `rlm_tf.generation.calibrate`; 0: none.
             seed: int32.
 
         Returns:
@@ -182,6 +199,19 @@ class LanguageModelService(tf.Module):
             (top_p >= 0) & (top_p <= 1),
             "generate: top_p must be in [0, 1], found",
         )
+        eta = _checked(
+            eta, (eta >= 0) & (eta <= 1), "generate: eta must be in [0, 1], found"
+        )
+        typical_p = _checked(
+            typical_p,
+            (typical_p >= 0) & (typical_p <= 1),
+            "generate: typical_p must be in [0, 1], found",
+        )
+        calibration = _checked(
+            calibration,
+            tf.math.is_finite(calibration),
+            "generate: calibration must be finite, found",
+        )
         ids = self._tables.encode(prompts)
         new = generate(
             self._language_model.value,
@@ -191,6 +221,9 @@ class LanguageModelService(tf.Module):
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,
+            eta=eta,
+            typical_p=typical_p,
+            calibration=calibration,
         )
         return {
             "text": self._tables.decode(new),

@@ -10,8 +10,10 @@ from hypothesis import strategies
 
 from rlm_tf.generation import (
     filter_logits,
+    keep_eta,
     keep_nucleus,
     keep_top_k,
+    keep_typical,
     scale_by_temperature,
 )
 from tests.references import generation as reference
@@ -33,6 +35,23 @@ TEMPERATURE_TWO = [
     0.13824622930176894,
     0.1156650938758539,
     0.08743459250469983,
+]
+ETA_SMALL = [
+    0.4166666666666667,
+    0.2604166666666667,
+    0.14583333333333334,
+    0.10416666666666667,
+    0.07291666666666667,
+    0,
+]
+ETA_LARGE = [0.6153846153846154, 0.3846153846153846, 0, 0, 0, 0]
+TYPICAL_WIDE = [
+    0.44943820224719105,
+    0.2808988764044944,
+    0.15730337078651688,
+    0.11235955056179776,
+    0,
+    0,
 ]
 FIRST_THREE = [0.5063291139240507, 0.3164556962025316, 0.17721518987341772, 0, 0, 0]
 
@@ -59,6 +78,12 @@ def tolerance(logits):
         (lambda x: scale_by_temperature(x, 1.0), P),
         (lambda x: keep_top_k(x, 3), FIRST_THREE),
         (lambda x: keep_nucleus(x, 0.7), FIRST_THREE),
+        (lambda x: keep_eta(x, 0.09), ETA_SMALL),
+        (lambda x: keep_eta(x, 0.5), ETA_LARGE),
+        (lambda x: keep_typical(x, 0.5), FIRST_THREE),
+        (lambda x: keep_typical(x, 0.8), TYPICAL_WIDE),
+        (lambda x: filter_logits(x, eta=0.09), ETA_SMALL),
+        (lambda x: filter_logits(x, typical_p=0.8), TYPICAL_WIDE),
         (lambda x: filter_logits(x, temperature=0.5), TEMPERATURE_HALF),
         (lambda x: filter_logits(x, top_k=3), FIRST_THREE),
         (lambda x: filter_logits(x, top_p=0.7), FIRST_THREE),
@@ -95,6 +120,8 @@ def test_neutral_parameters_exclude_nothing(logits):
         keep_top_k(logits, 6),
         keep_top_k(logits, 1000),
         keep_nucleus(logits, 1.0),
+        keep_eta(logits, 0.0),
+        keep_typical(logits, 1.0),
         filter_logits(logits),
     ):
         np.testing.assert_allclose(probs_of(filtered), P, atol=tolerance(logits))
@@ -152,9 +179,11 @@ def test_tokens_excluded_before_stay_excluded():
     t=strategies.sampled_from([0.3, 1.0, 1.7]),
     k=strategies.integers(0, 13),
     p=strategies.sampled_from([0.0, 0.111, 0.49, 0.873, 1.0]),
+    e=strategies.sampled_from([0.0, 0.0123, 0.0817, 0.51]),
+    m=strategies.sampled_from([0.113, 0.517, 0.871, 1.0]),
 )
 @hypothesis.settings(deadline=None, max_examples=60)
-def test_filters_in_order(weights, t, k, p):
+def test_filters_in_order(weights, t, k, p, e, m):
     probs = [weight / sum(weights) for weight in weights]
     logits = tf.math.log(tf.constant(probs, tf.float64))
     expected = reference.temperature(probs, t)
@@ -162,9 +191,19 @@ def test_filters_in_order(weights, t, k, p):
         expected = reference.top_k(expected, k)
     if p < 1:
         expected = reference.nucleus(expected, p)
-    filtered = filter_logits(logits, temperature=t, top_k=k, top_p=p)
+    if e > 0:
+        expected = reference.eta(expected, e)
+    # Of tokens equally far from the entropy rounding decides which comes first.
+    if m < 1 and len(set(expected)) == len(expected):
+        expected = reference.typical(expected, m)
+    else:
+        m = 1.0
+    filtered = filter_logits(
+        logits, temperature=t, top_k=k, top_p=p, eta=e, typical_p=m
+    )
     np.testing.assert_allclose(probs_of(filtered), expected, atol=1e-9)
     one_by_one = keep_nucleus(keep_top_k(scale_by_temperature(logits, t), k), p)
+    one_by_one = keep_typical(keep_eta(one_by_one, e), m)
     np.testing.assert_array_equal(filtered, one_by_one)
 
 
@@ -218,6 +257,10 @@ def test_graph_with_unknown_shapes(rng):
         (lambda x: keep_nucleus(x, 1.5), r"p.*\[0.0, 1.0\].*1.5"),
         (lambda x: filter_logits(x, top_p=-1.0), "top_p"),
         (lambda x: filter_logits(x, top_k=-1), "top_k"),
+        (lambda x: keep_eta(x, 1.5), "epsilon"),
+        (lambda x: keep_typical(x, -0.5), "mass"),
+        (lambda x: filter_logits(x, eta=2.0), "eta"),
+        (lambda x: filter_logits(x, typical_p=2.0), "typical_p"),
         (lambda x: keep_top_k(x, tf.constant([1, 2])), "scalar or have the shape"),
     ],
 )

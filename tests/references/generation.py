@@ -28,6 +28,29 @@ def nucleus(probs: list[float], p: float) -> list[float]:
     return _only(probs, kept)
 
 
+def entropy(probs: list[float]) -> float:
+    """Entropy in nats."""
+    return -math.fsum(p * math.log(p) for p in probs if p > 0)
+
+
+def eta(probs: list[float], epsilon: float) -> list[float]:
+    """Keeps what is above `min(epsilon, sqrt(epsilon) exp(-H))`, and the best."""
+    threshold = min(epsilon, math.sqrt(epsilon) * math.exp(-entropy(probs)))
+    kept = [i for i, p in enumerate(probs) if p > threshold]
+    return _only(probs, kept or _ranking(probs)[:1])
+
+
+def typical(probs: list[float], mass: float) -> list[float]:
+    """Adds tokens in order of `|-ln p - H|` until their sum reaches `mass`."""
+    h, kept = entropy(probs), []
+    possible = [i for i, p in enumerate(probs) if p > 0]
+    for token in sorted(possible, key=lambda i: abs(-math.log(probs[i]) - h)):
+        kept.append(token)
+        if math.fsum(probs[i] for i in kept) >= mass:
+            break
+    return _only(probs, kept)
+
+
 def chi_square(counts: np.ndarray, probs: np.ndarray) -> tuple[float, int]:
     """Returns the statistic and its degrees of freedom; no count where p is 0."""
     possible = probs > 0

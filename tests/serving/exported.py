@@ -31,10 +31,14 @@ def generate(loaded, prompts, **parameters):
         "temperature": 1.0,
         "top_k": 0,
         "top_p": 1.0,
+        "eta": 0.0,
+        "typical_p": 1.0,
+        "calibration": 0.0,
         "seed": 1,
         **parameters,
     }
-    dtypes = {"temperature": tf.float32, "top_p": tf.float32}
+    numbers = ("temperature", "top_p", "eta", "typical_p", "calibration")
+    dtypes = dict.fromkeys(numbers, tf.float32)
     answer = loaded.signatures["generate"](
         prompts=tf.constant(prompts, tf.string),
         **{k: tf.constant(v, dtypes.get(k, tf.int32)) for k, v in parameters.items()},

@@ -49,6 +49,7 @@ answer = model.signatures["score"](texts=tf.constant(["The cat sat", ""]))
 text = model.signatures["generate"](
     prompts=tf.constant(["The cat"]), max_tokens=tf.constant(6),
     temperature=tf.constant(1.0), top_k=tf.constant(0), top_p=tf.constant(1.0),
+    eta=tf.constant(0.0), typical_p=tf.constant(1.0), calibration=tf.constant(0.0),
     seed=tf.constant(1))["text"]
 words = model.signatures["next_token"](texts=tf.constant(["a"]), k=tf.constant(2))
 assert "rlm_tf" not in sys.modules

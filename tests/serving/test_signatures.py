@@ -174,6 +174,10 @@ def test_generate_filters(vocabulary, loaded):
     one_word = generate(loaded, ["the"] * 5, top_k=1)
     assert one_word == generate(loaded, ["the"] * 5, temperature=0.0)
     assert one_word == generate(loaded, ["the"] * 5, top_p=0.0)
+    assert one_word == generate(loaded, ["the"] * 5, eta=1.0, top_k=1)
+    plain = generate(loaded, ["the"] * 5, max_tokens=12)
+    for parameters in ({"eta": 0.2}, {"typical_p": 0.2}, {"calibration": 3.0}):
+        assert generate(loaded, ["the"] * 5, max_tokens=12, **parameters) != plain
 
 
 @pytest.mark.parametrize(
@@ -187,6 +191,9 @@ def test_generate_filters(vocabulary, loaded):
         ({"top_k": -3}, "top_k must be"),
         ({"top_p": 1.5}, "top_p must be"),
         ({"top_p": float("nan")}, "top_p must be"),
+        ({"eta": -0.1}, "eta must be"),
+        ({"typical_p": 1.5}, "typical_p must be"),
+        ({"calibration": float("inf")}, "calibration must be"),
     ],
 )
 def test_parameters_out_of_range_are_named(loaded, parameters, message):
