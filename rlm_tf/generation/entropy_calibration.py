@@ -133,7 +133,9 @@ def fit_calibration(
         gain = -strength * (target_entropies - means) - np.log(total)
         return -float(np.mean(of_targets + gain))
 
-    result = scipy.optimize.minimize_scalar(nats, bounds=(-5.0, 5.0), method="bounded")
+    result = scipy.optimize.minimize_scalar(
+        nats, bounds=(-20.0, 20.0), method="bounded"
+    )
     strength = float(result.x) if nats(result.x) < nats(0.0) else 0.0
     return CalibrationFit(strength, nats(0.0), nats(strength), len(text))
 
