@@ -4,6 +4,7 @@ from rlm_tf.data.batches import ContiguousBatches, contiguous_batches
 from rlm_tf.data.corpora import Corpus, corpus_names, load_corpus, load_text_corpus
 from rlm_tf.data.linear_discriminant import LinearDiscriminant
 from rlm_tf.data.noising import Noising
+from rlm_tf.data.reverse_copy import ReverseCopy
 from rlm_tf.data.vocabulary import Vocabulary
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Corpus",
     "LinearDiscriminant",
     "Noising",
+    "ReverseCopy",
     "Vocabulary",
     "contiguous_batches",
     "corpus_names",

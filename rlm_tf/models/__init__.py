@@ -1,5 +1,6 @@
 """Keras models, one for each objective."""
 
+from rlm_tf.models.encoder_decoder import EncoderDecoder
 from rlm_tf.models.in_batch_contexts import InBatchContexts
 from rlm_tf.models.induced_model_matching import InducedModelMatching
 from rlm_tf.models.logistic_imm import LogisticIMM, published_ratio
@@ -23,6 +24,7 @@ from rlm_tf.models.term import (
 )
 
 __all__ = [
+    "EncoderDecoder",
     "InBatchContexts",
     "InducedModelMatching",
     "LogisticIMM",

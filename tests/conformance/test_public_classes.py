@@ -25,7 +25,7 @@ class Row(NamedTuple):
     make: Callable[[], Any]
     use: Callable[[Any], tf.Tensor]
     # Of models: what they are called on, and a batch of two examples to train on.
-    example: np.ndarray = TOKENS
+    example: Any = TOKENS
     batch: Any = (
         (TOKENS, np.ones(2, np.int32)),
         np.roll(TOKENS, -1, axis=1),
@@ -171,6 +171,19 @@ def _regularized() -> models.RegularizedLanguageModel:
     )
 
 
+def _encoder_decoder() -> models.EncoderDecoder:
+    return models.EncoderDecoder(
+        VOCABULARY,
+        _mogrifier(),
+        embedding_width=3,
+        jit_loop=False,
+        seed=2,
+        clip_norm=2.0,
+        loss_scale=3.0,
+        l2=0.1,
+    )
+
+
 def _step(cell: layers.RecurrentCell) -> tf.Tensor:
     states = [tf.fill([2, size], 0.5) for size in cell.state_size]
     return cell(SEQUENCE[:, 0], states)[0]
@@ -278,6 +291,13 @@ ROWS = [
     ),
     Row("RecurrentLanguageModel", _language_model, lambda model: model(TOKENS)),
     Row("RegularizedLanguageModel", _regularized, lambda model: model(TOKENS)),
+    Row(
+        "EncoderDecoder",
+        _encoder_decoder,
+        lambda model: model((TOKENS, TOKENS)),
+        (TOKENS, TOKENS),
+        ((TOKENS, TOKENS), np.roll(TOKENS, -1, axis=1)),
+    ),
     Row("InducedModelMatching", _wrapper, lambda model: model(TOKENS)),
     Row("Perplexity", lambda: metrics.Perplexity(name="p"), _update),
     Row("BitsPerCharacter", lambda: metrics.BitsPerCharacter(name="b"), _update),
@@ -349,8 +369,12 @@ def test_models_are_exported_as_saved_models(made, tmp_path):
         pytest.skip("only models are exported")
     module = tf.Module()
     module.model = thing
-    shape = [None, None if row.example.dtype == np.int32 else row.example.shape[1]]
-    signature = [tf.TensorSpec(shape, row.example.dtype)]
+
+    def spec(example: np.ndarray) -> tf.TensorSpec:
+        width = None if example.dtype == np.int32 else example.shape[1]
+        return tf.TensorSpec([None, width], example.dtype)
+
+    signature = [tf.nest.map_structure(spec, row.example)]
     module.call = tf.function(lambda t: thing(t), input_signature=signature)
     tf.saved_model.save(module, str(tmp_path / "saved"))
     reloaded = tf.saved_model.load(str(tmp_path / "saved"))

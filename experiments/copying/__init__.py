@@ -1,0 +1,1 @@
+"""The reverse copy task."""

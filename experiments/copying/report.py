@@ -1,0 +1,78 @@
+"""The table and the figure of the reverse copy task."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from experiments.drawing import distinct, save, table
+
+Row = dict[str, Any]
+_COLOURS = {"lstm": "#4c4c4c", "mogrifier": "#0072b2", "rlstm": "#009e73"}
+
+
+def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
+    """Draws cross-entropy against length (Figure 2.4), returns the table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cells = distinct(row["cell"] for row in rows)
+    lengths = sorted({row["length"] for row in rows})
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    lines = []
+    for cell in cells:
+        points = []
+        for length in lengths:
+            best = best_rate(
+                [r for r in rows if (r["cell"], r["length"]) == (cell, length)]
+            )
+            if not best:
+                continue
+            values = [row["nats_per_token"]["test"] for row in best]
+            points.append((length, float(np.mean(values))))
+            row = best[0]
+            spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+            lines.append(
+                [
+                    cell,
+                    length,
+                    f"{np.mean(values):.3f}{spread}",
+                    f"{np.mean([r['whole_sequences_right'] for r in best]):.1%}",
+                    f"{row['learning_rate']:g}",
+                    f"{row['embedding_width']}/{row['width']}",
+                    f"{row['parameters']:,}",
+                    len(values),
+                ]
+            )
+        axes.plot(*zip(*points, strict=True), "o-", color=_COLOURS[cell], label=cell)
+    axes.set(xlabel="length", ylabel="test cross-entropy, nats a token")
+    axes.set_ylim(bottom=0)
+    save(figure, folder / "reverse_copy.png")
+    titles = [
+        "cell",
+        "length",
+        "nats a token",
+        "whole sequences right",
+        "learning rate",
+        "widths E/H",
+        "parameters",
+        "seeds",
+    ]
+    return table(titles, lines)
+
+
+def best_rate(rows: Sequence[Row]) -> list[Row]:
+    """Returns the runs of the learning rate with the lowest mean validation loss."""
+    by_rate: dict[float, list[Row]] = {}
+    for row in rows:
+        by_rate.setdefault(row["learning_rate"], []).append(row)
+    if not by_rate:
+        return []
+    return min(
+        by_rate.values(),
+        key=lambda group: float(
+            np.mean([row["nats_per_token"]["valid"] for row in group])
+        ),
+    )

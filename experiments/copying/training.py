@@ -1,0 +1,180 @@
+"""Trains one encoder-decoder on the reverse copy task."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+import shutil
+import time
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from experiments import run_files
+from experiments.benchmarks import machine
+from experiments.copying.config import CopyConfig
+from experiments.mogrifier import config as mogrifier_config
+from experiments.mogrifier.model import make_cell
+from experiments.run_list import Run
+from rlm_tf.averaging import TriggeredAverage, WeightAveraging
+from rlm_tf.data import ReverseCopy
+from rlm_tf.models import EncoderDecoder, count_parameters, width_for_budget
+from rlm_tf.training import ExactResume, MetricsLog, ResumableBatches
+
+
+def runs_of(config: CopyConfig, seeds: list[int]) -> list[Run]:
+    """Returns the runs of a grid."""
+    return [
+        Run(
+            f"{cell}-length{length}-rate{rate:g}-seed{seed}",
+            {
+                **dataclasses.asdict(config),
+                **{"cells": cell, "lengths": length, "learning_rates": rate},
+                "seed": seed,
+            },
+            functools.partial(train, config, cell, length, rate, seed),
+            clear,
+        )
+        for length in config.lengths
+        for cell in config.cells
+        for rate in config.learning_rates
+        for seed in seeds
+    ]
+
+
+def build_model(
+    config: CopyConfig, cell: str, task: ReverseCopy, units: int, seed: int
+) -> EncoderDecoder:
+    """Returns the model of a run with cells of a given width."""
+    mogrifier = cell == "mogrifier"
+    settings = mogrifier_config.RunConfig(
+        cell="lstm" if mogrifier else cell,
+        rounds=config.rounds if mogrifier else 0,
+        rank=config.rank,
+        seed=seed,
+    )
+    ratio = config.mogrifier_ratio if mogrifier else config.embedding_ratio
+    return EncoderDecoder(
+        task.vocabulary_size,
+        make_cell(settings, units),
+        embedding_width=max(1, round(ratio * units)) if ratio < 1 else None,
+        seed=seed,
+        clip_norm=config.clip_norm,
+        loss_scale=float(task.length + 1),
+        l2=config.l2,
+    )
+
+
+def train(
+    config: CopyConfig,
+    cell: str,
+    length: int,
+    rate: float,
+    seed: int,
+    folder: pathlib.Path,
+) -> dict[str, Any]:
+    """Trains a model, the best of its evaluations kept, and returns its row.
+
+    Averaging begins when validation has not improved for a tenth of the evaluations,
+    after 80 % of the steps at the latest.
+    """
+    run_files.write_json(
+        folder / "config.json",
+        {
+            **dataclasses.asdict(config),
+            **{"cells": cell, "lengths": length, "learning_rates": rate},
+            "seed": seed,
+        },
+    )
+    keras.utils.set_random_seed(seed)
+    task = ReverseCopy(length, config.num_tokens)
+    width = width_for_budget(
+        config.budget, lambda units: build_model(config, cell, task, units, seed), 4
+    )
+    model = build_model(config, cell, task, width, seed)
+    model.compile(keras.optimizers.Adam(rate, beta_1=0.0, epsilon=1e-8))
+    every = config.steps // config.evaluations
+    batches = config.train_examples // config.batch_size
+
+    def one_epoch(epoch: tf.Tensor, start: tf.Tensor) -> tf.data.Dataset:
+        """Steps between two evaluations; examples come again when all were seen."""
+        first = (epoch * every + start) % batches
+        data = task.dataset(
+            "train", config.train_examples, config.batch_size, first
+        ).concatenate(task.dataset("train", config.train_examples, config.batch_size))
+        return data.take(every - start)
+
+    valid = task.dataset("valid", config.eval_examples, config.batch_size)
+    average = TriggeredAverage(
+        max(1, config.evaluations // 10), max(1, int(0.8 * config.steps))
+    )
+    averaging = WeightAveraging(average, valid, monitor="nll")
+    data = ResumableBatches(one_epoch, steps=every)
+    log = MetricsLog(folder / "metrics.jsonl")
+    timer = run_files.StepTimer()
+    saver = ExactResume(folder / "checkpoints", data, [averaging, log])
+    began = time.perf_counter()
+    model.fit(
+        data.dataset,
+        epochs=config.evaluations,
+        shuffle=False,
+        callbacks=[
+            timer,
+            saver,
+            run_files.EpochProgress(folder.name, config.evaluations),
+        ],
+        verbose=0,
+    )
+    with averaging.best(model):
+        losses = {
+            split: model.evaluate(
+                task.dataset(split, config.eval_examples, config.batch_size),
+                verbose=0,
+                return_dict=True,
+            )["nll"]
+            for split in ("valid", "test")
+        }
+        right = _share_of_right_sequences(model, task, config)
+        model.save(folder / "model.keras")
+    return {
+        "cell": cell,
+        "length": length,
+        "learning_rate": rate,
+        "seed": seed,
+        "width": width,
+        "embedding_width": model.embedding_width or width,
+        "parameters": count_parameters(model),
+        "nats_per_token": {k: float(v) for k, v in losses.items()},
+        "whole_sequences_right": right,
+        "curve": [row["loss"] for row in averaging.evaluations],
+        "seconds": round(time.perf_counter() - began, 1),
+        **timer.result(),
+        "commit": machine.commit(),
+        "finished": time.strftime("%Y-%m-%d"),
+    }
+
+
+def clear(folder: pathlib.Path) -> None:
+    """Removes what `train` has left in a folder."""
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    for name in ("metrics.jsonl", "model.keras", "config.json"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _share_of_right_sequences(
+    model: EncoderDecoder, task: ReverseCopy, config: CopyConfig
+) -> float:
+    """Returns the share of test examples that are said without a mistake."""
+
+    @tf.function(autograph=False)
+    def right(source: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        said = model.greedy(source, task.marker, task.length + 1)
+        return tf.reduce_all(tf.equal(said, targets), axis=1)
+
+    data = task.dataset("test", config.eval_examples, config.batch_size)
+    return float(
+        np.mean([right(source, targets).numpy() for (source, _), targets in data])
+    )
