@@ -35,8 +35,8 @@ class AveragingConfig:
     )
 
     length_width: int = setting(24, "Width of the model whose iterates are all kept.")
-    length_epochs: int = setting(10, "Passes over a tenth of the text.")
-    length_evaluations: int = setting(6, "Evaluations an epoch.")
+    length_epochs: int = setting(40, "Passes over a tenth of the text.")
+    length_evaluations: int = setting(2, "Evaluations an epoch.")
 
     squares_runs: int = setting(50, "Least-squares problems.")
     squares_features: int = setting(20, "Their features.")
