@@ -10,6 +10,8 @@ PyTorch and NLTK, the peers, are optional: `pip install rlm_tf[peers]`.
 
 Rows, W being a width:
   lstm-W     training step of an LSTM language model: ours, Keras, PyTorch
+  cells-W    the same with Mogrifier and RLSTM cells: ours, keras.layers.RNN, PyTorch
+  averages   what Two-Tailed Averaging adds to a step of 24 million parameters
   imm-W      step with induced model matching, in-batch contexts, against the plain step
   sampler-W  the same with the published sampler
   memory     peak memory of the crosstalk and of the direct gradient
@@ -106,7 +108,14 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     """Returns what measures each row, in the table's order."""
     import tensorflow as tf
 
-    from experiments.benchmarks import imm, kneser_ney, lstm, memory, small_tasks
+    from experiments.benchmarks import (
+        cells,
+        imm,
+        kneser_ney,
+        lstm,
+        memory,
+        small_tasks,
+    )
     from experiments.benchmarks.stream import training_stream
 
     tf.config.set_visible_devices([], "GPU")
@@ -119,6 +128,13 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         rows[f"lstm-{width}"] = functools.partial(
             lstm.measure, preset, width, rounds, seeds
         )
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"cells-{width}"] = functools.partial(
+            cells.measure, preset, width, rounds, seeds
+        )
+    rows["averages"] = functools.partial(
+        cells.measure_averages, preset, min(preset.rounds), seeds
+    )
     for width, rounds in zip(preset.widths, preset.rounds, strict=True):
         rows[f"imm-{width}"] = functools.partial(
             imm.measure_in_batch, preset, stream, width, rounds, seeds

@@ -31,7 +31,7 @@ def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> 
     peaks = []
     names = ["ours", _KERAS, _XLA]
     for seed in seeds:
-        data = _random_words(preset, seed)
+        data = random_words(preset, seed)
         steps = {
             "ours": our_step(preset, width, data, seed),
             _KERAS: keras_step(preset, width, data, seed, jit_compile=False),
@@ -101,9 +101,19 @@ def product_peak(size: int, repetitions: int = 5) -> float:
     return 2 * size**3 / best
 
 
-def _random_words(preset: Preset, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def random_words(
+    preset: Preset, seed: int, sizes: tuple[int, int] | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Returns batches of uniformly drawn words, inputs and next words.
+
+    Args:
+        preset: Gives the size of the vocabulary.
+        seed: Of the draws.
+        sizes: Rows and time steps; None: the preset's.
+    """
     rng = np.random.default_rng(seed)
-    shape = (preset.batch_size, preset.window + 1)
+    batch_size, window = sizes or (preset.batch_size, preset.window)
+    shape = (batch_size, window + 1)
     blocks = [rng.integers(preset.vocabulary_size, size=shape) for _ in range(4)]
     return [(block[:, :-1], block[:, 1:]) for block in blocks]
 

@@ -15,6 +15,8 @@ class Preset:
         window: T, tokens that a step reads from each row.
         widths: Widths of the two-layer models that are timed.
         rounds: Repetitions of a timing at each width.
+        averaging_width: Width of the two-layer model whose weights are averaged.
+        averaging_batch: Rows and time steps of its batches.
         sampled_ks: Numbers of samples of the published sampler.
         sampled_rounds: Repetitions of its timings.
         longest_step: Seconds; a sampler's step that is expected to take longer is not
@@ -40,6 +42,8 @@ class Preset:
     window: int = 35
     widths: tuple[int, ...] = (200, 650)
     rounds: tuple[int, ...] = (31, 15)
+    averaging_width: int = 720  # 24 million parameters with 10,000 words
+    averaging_batch: tuple[int, int] = (64, 70)
     sampled_ks: tuple[int, ...] = (1, 5, 10)
     sampled_rounds: int = 3
     longest_step: float = 30.0
@@ -66,6 +70,8 @@ PRESETS = {
         window=6,
         widths=(8,),
         rounds=(2,),
+        averaging_width=8,
+        averaging_batch=(3, 6),
         sampled_ks=(1,),
         sampled_rounds=1,
         memory_width=8,

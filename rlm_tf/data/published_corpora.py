@@ -18,7 +18,8 @@ class PublishedCorpus:
         archives: Zip archives, as published, that hold the files.
         rule: Tokenisation rule of its vocabulary.
         vocabulary_of: The splits that the vocabulary is made of.
-        tokens: Published number of tokens of each split, one `<eos>` for every line.
+        tokens: Published number of tokens of each split, one `<eos>` for every line;
+            None where no source states them, so that nothing can be checked.
         vocabulary_size: Published number of distinct tokens, or None.
         source: Where the files are to be had.
         licence: What may be done with them.
@@ -31,7 +32,7 @@ class PublishedCorpus:
     archives: tuple[str, ...]
     rule: str
     vocabulary_of: tuple[str, ...]
-    tokens: tuple[int, int, int]
+    tokens: tuple[int, int, int] | None
     vocabulary_size: int | None
     source: str
     licence: str
@@ -49,6 +50,24 @@ _WIKITEXT_SOURCE = (
 )
 _WIKITEXT_LICENCE = "CC BY-SA 3.0, text of Wikipedia"
 _MAHONEY = "Matt Mahoney's page mattmahoney.net/dc/textdata.html ({archive})"
+
+
+def _multilingual(language: str) -> PublishedCorpus:
+    """The larger form of the Multilingual Wikipedia Corpus: 600 / 60 / 60 articles."""
+    name = f"wiki_{language}"
+    folder = f"{name}/ptb_format_large"
+    return PublishedCorpus(
+        folders=(f"mwc/{folder}", folder, ""),
+        files=(f"{name}.tr.raw.unk", f"{name}.va.raw.unk", f"{name}.te.raw.unk"),
+        archives=(),
+        rule="characters",
+        vocabulary_of=SPLITS,
+        tokens=None,
+        vocabulary_size=None,
+        source="the page of the Multilingual Wikipedia Corpus (k-kawakami.com)",
+        licence="CC BY-SA, text of Wikipedia",
+    )
+
 
 PUBLISHED = {
     "ptb": PublishedCorpus(
@@ -121,6 +140,8 @@ PUBLISHED = {
         source=_MAHONEY.format(archive="text8.zip"),
         licence="GFDL / CC BY-SA, text of Wikipedia",
     ),
+    "mwc-en": _multilingual("en"),
+    "mwc-fi": _multilingual("fi"),
     "tiny-shakespeare": PublishedCorpus(
         folders=("tinyshakespeare", "tiny-shakespeare", ""),
         files=("input.txt",),

@@ -105,6 +105,21 @@ def test_penn_treebank_characters(tmp_path, monkeypatch) -> None:
         load_corpus("ptb-char", tmp_path)
 
 
+@pytest.mark.parametrize("language", ["en", "fi"])
+def test_multilingual_wikipedia_in_its_published_folders(tmp_path, language):
+    folder = tmp_path / "mwc" / f"wiki_{language}" / "ptb_format_large"
+    folder.mkdir(parents=True)
+    for split, text in (("tr", "\u00e4b a\n"), ("va", "ba\n"), ("te", "c\n")):
+        path = folder / f"wiki_{language}.{split}.raw.unk"
+        path.write_text(text, "utf-8")
+    corpus = load_corpus(f"mwc-{language}", tmp_path)
+    assert [len(t) for t in (corpus.train, corpus.valid, corpus.test)] == [5, 3, 2]
+    assert corpus.vocabulary.decode(corpus.train) == "\u00e4b a\n"
+    (folder / f"wiki_{language}.te.raw.unk").unlink()
+    with pytest.raises(FileNotFoundError, match=f"wiki_{language}.te.raw.unk"):
+        load_corpus(f"mwc-{language}", tmp_path)
+
+
 @pytest.mark.parametrize("name", ["enwik8", "text8", "tiny-shakespeare"])
 def test_one_file_is_cut(tmp_path, monkeypatch, name: str) -> None:
     text = "abcdefgh\u00e9" if name == "enwik8" else "abcdefghij"
@@ -201,7 +216,7 @@ def test_unknown_name() -> None:
         ValueError, match=r"'bnc'.*python-docs, ptb, .*tiny-shakespeare"
     ):
         load_corpus("bnc")
-    assert len(corpus_names()) == 8
+    assert len(corpus_names()) == 10
 
 
 def test_download_only_when_asked_and_checked(tmp_path, monkeypatch) -> None:

@@ -1,0 +1,200 @@
+"""Training steps with Mogrifier and RLSTM cells: ours, Keras' loop and PyTorch's."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from experiments.benchmarks.lstm import random_words, train_function_step
+from experiments.benchmarks.machine import cores
+from experiments.benchmarks.preset import Preset
+from experiments.benchmarks.timing import Line, Row, Step, Timings
+from rlm_tf.averaging import TwoTailedAverage
+from rlm_tf.layers import (
+    HiddenStateCell,
+    LSTMCell,
+    MogrifierLSTMCell,
+    RewiredLSTMCell,
+)
+from rlm_tf.models import RegularizedLanguageModel, count_parameters
+
+_LAYERS, _LEARNING_RATE, _CLIP_NORM = 2, 1.0, 5.0
+_KERAS, _TORCH = "keras.layers.RNN", "PyTorch loop"
+
+
+def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> Row:
+    """Times whole training steps of language models of each cell in turn.
+
+    The three run the same cell, in two layers, with SGD and a limit on the gradient's
+    norm, without dropout, on the same uniformly drawn words: ours in our loop, Keras'
+    in `keras.layers.RNN` between Keras' own layers, PyTorch's in a Python loop.
+    """
+    rank = min(40, width)
+    kinds: dict[str, Callable[[], HiddenStateCell]] = {
+        f"Mogrifier (5 rounds, rank {rank})": lambda: MogrifierLSTMCell(width, 5, rank),
+        "RLSTM": lambda: RewiredLSTMCell(width),
+    }
+    lines, numbers = [], {}
+    for kind, make in kinds.items():
+        timings = Timings()
+        names = ["ours", _KERAS]
+        for seed in seeds:
+            data = random_words(preset, seed)
+            steps = {
+                "ours": _our_step(preset, make(), data, seed),
+                _KERAS: _keras_step(preset, make, data, seed),
+            }
+            torch_step = _torch_step(preset, width, rank, kind, data, seed)
+            if torch_step is not None:
+                steps[_TORCH] = torch_step
+                names = [*steps]
+            timings.run(steps, rounds)
+        what = f"{kind} training step, {_LAYERS} x {width}"
+        targets = {_KERAS: "at most 0.67", _TORCH: "at most 1"}
+        lines += [
+            Line(
+                what,
+                timings.text("ours"),
+                f"{peer}: {timings.text(peer)}",
+                timings.ratio("ours", peer),
+                targets[peer],
+            )
+            for peer in names[1:]
+        ]
+        numbers[kind] = timings.numbers()
+    return Row(lines, numbers)
+
+
+def measure_averages(preset: Preset, rounds: int, seeds: tuple[int, ...]) -> Row:
+    """Times what Two-Tailed Averaging adds to a training step of a large model."""
+    width = preset.averaging_width
+    timings = Timings()
+    for seed in seeds:
+        model = _our_model(preset, LSTMCell(width), seed)
+        data = random_words(preset, seed, preset.averaging_batch)
+        step = _step_of(preset, model, data)
+        average = TwoTailedAverage()
+        weights = [variable.value for variable in model.trainable_variables]
+        average.update(weights)
+
+        def update(average: Any = average, weights: Any = weights) -> None:
+            average.update(weights)
+
+        timings.run({"step": step, "update": update}, rounds, warm_up=2)
+    parameters = count_parameters(model)
+    batch, window = preset.averaging_batch
+    what = (
+        f"both averages of 2TA after a step, {parameters / 1e6:.1f} million parameters"
+    )
+    line = Line(
+        what,
+        timings.text("update"),
+        f"the step ({batch} rows of {window} words): {timings.text('step')}",
+        timings.ratio("update", "step"),
+        "at most 0.05",
+    )
+    return Row([line], {"times": timings.numbers(), "parameters": parameters})
+
+
+# === Steps ===
+
+
+def _our_model(
+    preset: Preset, cell: HiddenStateCell, seed: int
+) -> RegularizedLanguageModel:
+    model = RegularizedLanguageModel(
+        preset.vocabulary_size,
+        cell,
+        _LAYERS,
+        connections="stacked",
+        tied=False,
+        clip_norm=_CLIP_NORM,
+        seed=seed,
+    )
+    model.compile(keras.optimizers.SGD(_LEARNING_RATE))
+    return model
+
+
+def _our_step(
+    preset: Preset, cell: HiddenStateCell, data: list[Any], seed: int
+) -> Step:
+    return _step_of(preset, _our_model(preset, cell, seed), data)
+
+
+def _step_of(preset: Preset, model: keras.Model, data: list[Any]) -> Step:
+    shape = data[0][0].shape
+    model.reset_states(shape[0])
+    start, weights = tf.zeros([shape[0]], tf.int32), tf.ones(shape)
+    batches = [
+        ((tf.constant(x, tf.int32), start), tf.constant(y, tf.int32), weights)
+        for x, y in data
+    ]
+    return train_function_step(model, batches)
+
+
+def _keras_step(
+    preset: Preset, make: Callable[[], HiddenStateCell], data: list[Any], seed: int
+) -> Step:
+    keras.utils.set_random_seed(seed)
+    shape = (preset.batch_size, preset.window)
+    tokens = keras.Input(batch_shape=shape, dtype="int32")
+    width = make().units
+    x = keras.layers.Embedding(preset.vocabulary_size, width)(tokens)
+    for _ in range(_LAYERS):
+        x = keras.layers.RNN(make(), return_sequences=True)(x)
+    model = keras.Model(tokens, keras.layers.Dense(preset.vocabulary_size)(x))
+    model.compile(
+        keras.optimizers.SGD(_LEARNING_RATE, global_clipnorm=_CLIP_NORM),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    batches = [(tf.constant(x, tf.int32), tf.constant(y, tf.int32)) for x, y in data]
+    return train_function_step(model, batches)
+
+
+def _torch_step(
+    preset: Preset, width: int, rank: int, kind: str, data: list[Any], seed: int
+) -> Step | None:
+    """Returns a step of the same model in PyTorch; None where that is missing."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    from experiments.benchmarks.torch_cells import MogrifierLSTM, RewiredLSTM
+
+    torch.manual_seed(seed)
+    torch.set_num_threads(cores())
+    embedding = torch.nn.Embedding(preset.vocabulary_size, width)
+    layers: list[Any] = [
+        MogrifierLSTM(width, 5, rank) if "Mogrifier" in kind else RewiredLSTM(width)
+        for _ in range(_LAYERS)
+    ]
+    output = torch.nn.Linear(width, preset.vocabulary_size)
+    modules = torch.nn.ModuleList([embedding, *layers, output])
+    optimizer = torch.optim.SGD(modules.parameters(), lr=_LEARNING_RATE)
+    zeros = torch.zeros(preset.batch_size, width)
+    states = [(zeros, zeros) for _ in layers]
+    batches = itertools.cycle(
+        [(torch.tensor(x.T.copy()), torch.tensor(y.T.copy())) for x, y in data]
+    )
+
+    def step() -> float:
+        tokens, targets = next(batches)
+        optimizer.zero_grad()
+        hidden = embedding(tokens)
+        for index, layer in enumerate(layers):
+            hidden, (h, c) = layer(hidden, *states[index])
+            states[index] = (h.detach(), c.detach())
+        loss = torch.nn.functional.cross_entropy(
+            output(hidden).flatten(0, 1), targets.flatten()
+        )
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(modules.parameters(), _CLIP_NORM)
+        optimizer.step()
+        return loss.item()
+
+    return step
