@@ -1,9 +1,12 @@
 """Trains recurrent language models: LSTM, Mogrifier, RLSTM and others, regularised.
 
     python -m experiments.mogrifier_lm --preset=small --output_dir=runs/mogrifier
-    python -m experiments.mogrifier_lm --preset=small --cell=rlstm --rounds=5 --rank=40
+    python -m experiments.mogrifier_lm --preset=small --cell=rlstm --rounds=0
+    python -m experiments.mogrifier_lm --preset=paper4-ptb-mogrifier --data_dir=DATA
     python -m experiments.mogrifier_lm --study=trials --data_dir=DATA
 
+Presets `paper-...` are the tuned settings of Melis et al. (2020), `paper4-...` those of
+chapter 4 of Melis (2023); `--project_steps=5` tells how many hours they would take.
 Every run writes its own folder and one row of results; a run whose row exists is
 skipped, and one that was killed goes on where it stood (--resume).
 """
@@ -21,14 +24,20 @@ from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
+import keras  # noqa: E402
+
+from experiments import run_files  # noqa: E402
 from experiments.mogrifier import config as configs  # noqa: E402
-from experiments.mogrifier import training  # noqa: E402
+from experiments.mogrifier import projection, report, training  # noqa: E402
+from experiments.mogrifier.presets import PRESETS  # noqa: E402
 from experiments.mogrifier.studies import STUDIES  # noqa: E402
 from experiments.run_list import Run, run_all  # noqa: E402
-from rlm_tf.data import Corpus, load_corpus  # noqa: E402
+from rlm_tf.data import Corpus, Vocabulary, load_corpus  # noqa: E402
+from rlm_tf.serving import check_export_path, export_language_model  # noqa: E402
 
 FLAGS = flags.FLAGS
 
+flags.DEFINE_enum("preset", "small", sorted(PRESETS), "Settings to start from.")
 flags.DEFINE_string("data_dir", None, "Folder of the corpora [RLM_DATA_DIR].")
 flags.DEFINE_string(
     "output_dir", "runs/mogrifier_lm", "Folder of everything that is written."
@@ -49,20 +58,32 @@ flags.DEFINE_float(
 flags.DEFINE_enum(
     "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
 )
+flags.DEFINE_integer(
+    "project_steps",
+    0,
+    "Time so many steps instead, and project the hours of all epochs.",
+    lower_bound=0,
+)
+flags.DEFINE_string("export", None, "Folder for a SavedModel of the last run.")
 config_flags.define_flags(configs.RunConfig, without=("seed",))
 
 
 def main(arguments: list[str]) -> None:
-    """Runs what is not done yet."""
+    """Runs what is not done yet, then writes table and figure."""
     config_flags.refuse_arguments(arguments)
     with config_flags.user_errors():
-        _train_all()
+        chosen = _configs()
+        for config in chosen.values():
+            configs.check_config(config)
+        if FLAGS.export:
+            check_export_path(FLAGS.export, overwrite=True)
+        if FLAGS.project_steps:
+            _project(chosen)
+        else:
+            _train_all(chosen)
 
 
-def _train_all() -> None:
-    chosen = _configs()
-    for config in chosen.values():
-        configs.check_config(config)
+def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
     corpora = {
         name: load_corpus(name, FLAGS.data_dir)
         for name in {config.corpus for config in chosen.values()}
@@ -80,7 +101,37 @@ def _train_all() -> None:
         )
         for name, config in chosen.items()
     ]
-    run_all(runs, output, results, FLAGS.resume)
+    rows = run_all(runs, output, results, FLAGS.resume)
+    text = report.results_table(rows)
+    (output / "table.md").write_text(text + "\n", "utf-8")
+    report.learning_curves(rows, output / "learning_curves.png")
+    print(f"\n{text}\n\n{output}", flush=True)
+    if FLAGS.export:
+        _export(output / runs[-1].name, FLAGS.export)
+
+
+def _project(chosen: dict[str, configs.RunConfig]) -> None:
+    found = {}
+    for name, config in chosen.items():
+        corpus = load_corpus(config.corpus, FLAGS.data_dir)
+        found[name] = projection.project(config, corpus, FLAGS.project_steps)
+        hours, epochs = found[name]["hours_of_all_epochs"], found[name]["epochs"]
+        print(f"{name}: {hours:,.1f} h for {epochs} epochs", flush=True)
+    path = pathlib.Path(FLAGS.results_dir or FLAGS.output_dir) / "projection.json"
+    run_files.write_json(path, found)
+    print(path)
+
+
+def _export(folder: pathlib.Path, target: str) -> None:
+    if not (folder / "model.keras").exists():
+        raise ValueError(
+            f"--export needs {folder / 'model.keras'}, which is not there; use another "
+            "--results_dir, or --noresume."
+        )
+    model = keras.models.load_model(folder / "model.keras", compile=False)
+    vocabulary = Vocabulary.load(folder / "vocabulary.txt")
+    export_language_model(model, vocabulary, target, overwrite=True)
+    print(f"{target}: SavedModel with signatures score, next_token, generate")
 
 
 def _train(
@@ -92,7 +143,15 @@ def _train(
 
 def _configs() -> dict[str, configs.RunConfig]:
     seeds = [config_flags.read_as("seeds", seed, int) for seed in FLAGS.seeds]
+    if not seeds:
+        raise ValueError("--seeds must name at least one integer.")
     if FLAGS.study:
+        given = config_flags.given_flags(configs.RunConfig)
+        given += ["preset"] if FLAGS["preset"].present else []
+        if given:
+            raise ValueError(
+                f"--study has settings of its own; leave out --{', --'.join(given)}."
+            )
         chosen = STUDIES[FLAGS.study](seeds)
         if FLAGS.only:
             chosen = {
@@ -101,9 +160,11 @@ def _configs() -> dict[str, configs.RunConfig]:
                 if any(part in name for part in FLAGS.only)
             }
     else:
-        config = config_flags.config_from_flags(configs.RunConfig())
+        config = config_flags.config_from_flags(PRESETS[FLAGS.preset])
         chosen = {
-            f"{config.cell}-seed{seed}": dataclasses.replace(config, seed=seed)
+            f"{FLAGS.preset}-{config.cell_name}-seed{seed}": dataclasses.replace(
+                config, seed=seed
+            )
             for seed in seeds
         }
     if not chosen:

@@ -78,6 +78,11 @@ class RunConfig:
     )
 
     @property
+    def cell_name(self) -> str:
+        """The cell, and whether it is mogrified."""
+        return f"mogrifier-{self.cell}" if self.rounds else self.cell
+
+    @property
     def uses_chrono(self) -> bool:
         """Whether forget biases start as Chrono initialisation has them."""
         return self.longest > 0
