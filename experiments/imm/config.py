@@ -152,7 +152,7 @@ def check_same_settings(
         where: The file, for the message.
         remedy: What to use instead, for the message.
     """
-    if found.get("text_sha256") is None:
+    if "text_sha256" in wanted and found.get("text_sha256") is None:
         found = {**found, "text_sha256": wanted["text_sha256"]}
     differing = [
         f"{key} was {found.get(key)!r} and is {wanted.get(key)!r}"

@@ -128,7 +128,14 @@ def train(
     ).dataset()
     averages = averaging_of(config, valid, batches.steps)
     log = MetricsLog(folder / "metrics.jsonl", seconds=True)
-    guard = DivergenceGuard(recover=config.recover, factor=0.9, max_recoveries=10)
+    guard = DivergenceGuard(
+        recover=config.recover,
+        factor=0.9,
+        max_recoveries=10,
+        # A period longer than an epoch leaves the first epochs without an evaluation.
+        monitor="averaged_loss" if config.period <= batches.steps else None,
+        also=[averages],
+    )
     kept: list[keras.callbacks.Callback] = [
         averages,
         log,

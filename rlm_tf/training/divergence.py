@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -12,12 +13,13 @@ import numpy as np
 
 from rlm_tf.checks import check_integer
 from rlm_tf.training.best_weights import BestWeights
+from rlm_tf.training.callback_state import get_callback_state, set_callback_state
 from rlm_tf.training.learning_rate import (
     check_settable,
     get_learning_rate,
     set_learning_rate,
 )
-from rlm_tf.training.monitor import read_metrics
+from rlm_tf.training.monitor import monitored, read_metrics
 from rlm_tf.training.state_variables import first_not_finite, state_variables
 
 _LOGGER = logging.getLogger(__name__)
@@ -45,7 +47,14 @@ class DivergenceGuard(keras.callbacks.Callback):
             same epoch; then the lower of the two rates counts, not their product.
         max_recoveries: After so many recoveries the next one stops training.
         best: The weights to fall back to, such as `LearningRateHalving(...).best`. None
-            (or none yet): those at the last look that found all in order.
+            (or none yet): see `monitor`.
+        monitor: Without `best`, the guard falls back to the epoch with the lowest value
+            of this log. None (or no epoch yet): to the last look that found all in
+            order.
+        threshold: An epoch whose `monitor` exceeds the lowest so far by more than this
+            counts as divergence, too; None: it does not.
+        also: Callbacks whose state goes back with the weights of `monitor` or of the
+            last look, such as averages of weights.
 
     Attributes:
         recoveries: Number of recoveries so far.
@@ -64,6 +73,9 @@ class DivergenceGuard(keras.callbacks.Callback):
         factor: float = 0.5,
         max_recoveries: int = 3,
         best: BestWeights | None = None,
+        monitor: str | None = None,
+        threshold: float | None = None,
+        also: Sequence[keras.callbacks.Callback] = (),
     ):
         super().__init__()
         check_integer("DivergenceGuard", "every_steps", every_steps, 1)
@@ -72,13 +84,24 @@ class DivergenceGuard(keras.callbacks.Callback):
                 f"DivergenceGuard: `factor` must lie in (0, 1), found {factor}."
             )
         check_integer("DivergenceGuard", "max_recoveries", max_recoveries, 1)
+        if best is not None and monitor is not None:
+            raise ValueError("DivergenceGuard: give `best` or `monitor`, not both.")
+        if threshold is not None and (monitor is None or not threshold > 0):
+            raise ValueError(
+                "DivergenceGuard: `threshold` must be positive and needs `monitor`, "
+                f"found {threshold} and monitor={monitor!r}."
+            )
         self.every_steps = every_steps
         self.recover = recover
         self.factor = factor
         self.max_recoveries = max_recoveries
         self.best = best
+        self.monitor = monitor
+        self.threshold = threshold
+        self.also = list(also)
         self.recoveries = 0
         self._last_finite = BestWeights()
+        self._of_others: list[Any] = []
         self._epoch = 0
         self._rate = math.inf
 
@@ -100,7 +123,17 @@ class DivergenceGuard(keras.callbacks.Callback):
         self._look(read_metrics(self.model), f"step {batch}")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._look(logs or {}, "its end")
+        found = dict(logs or {})
+        if self.monitor is not None and self.recover:
+            value = monitored(found, self.monitor, type(self).__name__)
+            lowest = self._last_finite.value
+            if math.isfinite(value) and value < lowest:
+                self._capture(value)
+            elif self.threshold is not None and value > lowest + self.threshold:
+                found = {f"{self.monitor} (best {lowest:g})": value, **found}
+                self._diverged(found, "its end")
+                return
+        self._look(found, "its end")
 
     def _look(self, metrics: Mapping[str, Any], moment: str) -> None:
         bad = {n: float(v) for n, v in metrics.items() if not math.isfinite(float(v))}
@@ -109,11 +142,24 @@ class DivergenceGuard(keras.callbacks.Callback):
                 return
             if self._has_best():
                 self._last_finite = BestWeights()
-            elif first_not_finite(self.model) is None:
+            elif (
+                not math.isfinite(self._last_finite.value)
+                and first_not_finite(self.model) is None
+            ):
                 # Metrics are older than weights: the last update may have broken them.
-                self._last_finite.capture(self.model, math.inf, self._epoch)
+                self._capture(math.inf)
             return
-        listed = ", ".join(f"{name} = {value}" for name, value in bad.items())
+        self._diverged(bad, moment)
+
+    def _capture(self, value: float) -> None:
+        self._last_finite.capture(self.model, value, self._epoch)
+        self._of_others = [
+            copy.deepcopy(get_callback_state(callback)) for callback in self.also
+        ]
+
+    def _diverged(self, found: Mapping[str, float], moment: str) -> None:
+        """Falls back, or stops training."""
+        listed = ", ".join(f"{name} = {value}" for name, value in found.items())
         message = (
             f"Training diverged: epoch {self._epoch} (from 0), at {moment}: {listed}; "
             f"learning rate {get_learning_rate(self.model):g}."
@@ -140,6 +186,9 @@ class DivergenceGuard(keras.callbacks.Callback):
     def _fall_back(self, source: BestWeights, message: str) -> None:
         self.recoveries += 1
         source.restore(self.model)
+        if source is self._last_finite:
+            for callback, state in zip(self.also, self._of_others, strict=True):
+                set_callback_state(callback, copy.deepcopy(state))
         rate = min(get_learning_rate(self.model), self._rate * self.factor)
         self._rate = rate
         set_learning_rate(self.model, rate)
@@ -164,9 +213,11 @@ class DivergenceGuard(keras.callbacks.Callback):
         return {
             "recoveries": self.recoveries,
             "last_finite": self._last_finite.get_state(),
+            "of_others": self._of_others,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over what `get_state` returned."""
         self.recoveries = state["recoveries"]
         self._last_finite.set_state(state["last_finite"])
+        self._of_others = state["of_others"]

@@ -81,6 +81,57 @@ def test_without_best_weights_the_last_look_is_used(tmp_path, caplog):
     assert np.all(np.isfinite(result["history"]["val_loss"]))
 
 
+class Counter(keras.callbacks.Callback):
+    """Remembers how many steps there were."""
+
+    steps = 0
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.steps += 1
+
+    def get_state(self):
+        return {"steps": self.steps, "array": np.array([float(self.steps)])}
+
+    def set_state(self, state):
+        assert state["array"] == state["steps"]
+        self.steps = state["steps"]
+
+
+def test_falls_back_to_the_epoch_with_the_best_monitor(tmp_path, caplog):
+    class Validation(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            logs["val_nll"] = [3.0, 2.0, 2.5, 2.4][epoch]
+
+    def make():
+        counter = Counter()
+        guard = DivergenceGuard(
+            every_steps=2, recover=True, factor=0.9, monitor="val_nll", also=[counter]
+        )
+        return {"callbacks": [Validation(), counter, guard, Break(3, 2)]}
+
+    with caplog.at_level(logging.WARNING):
+        result = train(tmp_path / "one", **make())
+    # The second epoch was the best; its weights and the count of then come back.
+    assert "weights of epoch 1, learning rate 0.45" in caplog.text
+    counter = result["callbacks"][1]
+    assert counter.steps == 2 * STEPS + (STEPS - 5)
+    resumed = interrupted(tmp_path / "two", 3 * STEPS + 1, 4, make=make, every_steps=1)
+    assert_same(resumed, result)
+    assert resumed["callbacks"][1].steps == counter.steps
+
+
+def test_a_much_worse_epoch_is_a_divergence(tmp_path, caplog):
+    class Validation(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            logs["val_nll"] = [2.0, 2.3, 9.0, 1.9][epoch]
+
+    guard = DivergenceGuard(recover=True, factor=0.5, monitor="val_nll", threshold=1.0)
+    with caplog.at_level(logging.WARNING):
+        train(tmp_path, callbacks=[Validation(), guard])
+    assert guard.recoveries == 1
+    assert "val_nll (best 2) = 9.0" in caplog.text
+
+
 def test_a_bad_validation_lowers_the_rate_once(tmp_path):
     class BadValidation(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
@@ -117,3 +168,8 @@ def test_errors():
     ):
         with pytest.raises(ValueError, match=f"`{argument}` must"):
             DivergenceGuard(**{argument: value})
+    with pytest.raises(ValueError, match="`threshold` must be positive and needs"):
+        DivergenceGuard(threshold=1.0)
+    halving = LearningRateHalving()
+    with pytest.raises(ValueError, match="give `best` or `monitor`, not both"):
+        DivergenceGuard(best=halving.best, monitor="val_nll")

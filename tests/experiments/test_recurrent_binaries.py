@@ -1,0 +1,210 @@
+"""The binaries of the recurrent language models, of averages and of reverse copy."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.averages.config import PRESETS as AVERAGING
+from experiments.averages.lengths import bounds
+from experiments.copying.config import PRESETS as COPYING
+from experiments.copying.report import best_rate
+from experiments.mogrifier import search_spaces, studies, tuning
+from experiments.mogrifier.config import RunConfig, check_config
+from experiments.mogrifier.model import build_model
+from experiments.mogrifier.presets import PRESETS
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run(binary, *flags, check=True):
+    result = subprocess.run(
+        [sys.executable, "-m", f"experiments.{binary}", *map(str, flags)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check:
+        assert result.returncode == 0, result.stderr[-3000:]
+    return result
+
+
+# === Settings ===
+
+
+def test_all_presets_and_studies_can_run():
+    for name, config in PRESETS.items():
+        check_config(config)
+        assert config.corpus, name
+    for study in studies.STUDIES.values():
+        for config in study([1, 2]).values():
+            check_config(config)
+    for presets in (AVERAGING, COPYING):
+        for config in presets.values():
+            config.check()
+
+
+def test_published_presets_say_what_the_table_says():
+    config = PRESETS["paper"]
+    assert (config.rounds, config.rank, config.window, config.batch_size) == (
+        5,
+        84,
+        70,
+        64,
+    )
+    # 1000 turns of 200 steps: the thesis says 964 epochs, its ablation 145.
+    assert abs(config.epochs - 964) <= 2
+    assert PRESETS["paper4-ptb-mogrifier-rlstm"].dropout_samples == 8
+    assert PRESETS["paper4-enwik8-96m-mogrifier"].num_layers == 6
+    assert PRESETS["paper-wt2-lstm"].mixture_components == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cell": "gnu"}, "--cell must be one of lstm, rlstm"),
+        ({"fraction": 0.0}, "--fraction must lie in"),
+        ({"rounds": -1}, "--rounds must be at least 0"),
+        ({"l2": -1.0}, "--l2 must be finite"),
+        ({"state_dropout": 1.0}, "--state_dropout must lie in"),
+        ({"longest": 1.5}, "--longest must be 0 or above 2"),
+        ({"learning_rate": 0.0}, "--learning_rate must be positive"),
+    ],
+)
+def test_impossible_settings_are_named(changes, message):
+    import dataclasses
+
+    with pytest.raises(ValueError, match=message):
+        check_config(dataclasses.replace(RunConfig(), **changes))
+
+
+def test_forget_biases_start_as_asked():
+    normal = build_model(RunConfig(), 20, 400).recurrent_layers[0].cell
+    bias = normal.bias.numpy()
+    assert abs(bias[400:800].mean() - 1.0) < 0.02 and abs(bias[:400].mean()) < 0.02
+    assert abs(bias[:400].std() * 400**0.5 - 1) < 0.15
+    chrono = build_model(RunConfig(longest=20.0), 20, 400).recurrent_layers[0].cell
+    bias = chrono.bias.numpy()
+    assert bias[400:800].min() >= 0 and bias[400:800].max() <= np.log(19)
+    assert abs(bias[800:].mean()) < 0.02
+
+
+# === Search spaces ===
+
+
+def test_search_spaces_are_those_of_the_tables():
+    space = search_spaces.SPACES["mogrifier"]
+    assert space["learning_rate"] == (1e-3, 4e-3, True, False)
+    assert space["rank"][:2] == (-20, 100)
+    assert search_spaces.SPACES["enwik8-lstm"]["output_dropout"].high == 0.25
+    low, high = search_spaces.SPACES["chapter4"]["longest"][:2]
+    np.testing.assert_allclose([np.log(low), np.log(high)], [2, 5])
+    assert search_spaces.DYNAMIC_SPACES["characters"]["window"].high == 50
+    for name in space:
+        assert hasattr(RunConfig(), name)
+
+
+def test_positions_on_the_axes():
+    rate = search_spaces.Range(1e-3, 1e-1, log=True)
+    np.testing.assert_allclose(tuning.position(1e-2, rate), 0.5)
+    assert tuning.position(0.25, search_spaces.Range(0.0, 0.5)) == 0.5
+
+
+# === Reports ===
+
+
+def test_bounds_count_what_the_propositions_say():
+    rows = [
+        {"short": 0, "long": 4, "event": "switch"},
+        {"short": 4, "long": 8, "event": ""},
+        {"short": 0, "long": 8, "event": "switch"},
+        {"short": 9, "long": 30, "event": ""},
+    ]
+    found = bounds(rows, [4, 8, 8, 8], 4)
+    assert found["short_below_optimal"] == 3
+    assert found["long_below_twice"] == 3
+    assert (found["intervals"], found["intervals_nearly_optimal"]) == (1, 1)
+
+
+def test_best_rate_is_chosen_by_validation():
+    def row(rate, valid):
+        return {"learning_rate": rate, "nats_per_token": {"valid": valid}}
+
+    rows = [row(1, 2.0), row(1, 4.0), row(2, 3.5), row(2, 2.0)]
+    assert best_rate(rows) == rows[2:]
+    assert best_rate([]) == []
+
+
+# === Binaries ===
+
+
+@pytest.mark.slow
+def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
+    flags = ["--preset=smoke", "--connections=residual", f"--output_dir={tmp_path}"]
+    first = run("mogrifier_lm", *flags, f"--export={tmp_path / 'saved'}")
+    (row_path,) = (tmp_path / "results").glob("*.json")
+    row = json.loads(row_path.read_text())
+    assert row["parameters"] <= 40_000
+    assert len(row["evaluations"]) == 2
+    assert f"{row['perplexity']['valid']:.2f}" in first.stdout
+    assert (tmp_path / "learning_curves.png").stat().st_size > 1000
+    answer = tf.saved_model.load(str(tmp_path / "saved")).signatures["score"](
+        texts=tf.constant(["the value of", ""])
+    )
+    assert np.all(np.isfinite(answer["log_probs"]))
+    again = run("mogrifier_lm", *flags)
+    assert "done before" in again.stdout
+    other = run("mogrifier_lm", *flags, "--epochs=3", check=False)
+    assert other.returncode and "epochs was 2 and is 3" in other.stderr
+    mistaken = run("mogrifier_lm", "--study=trials", "--rounds=2", check=False)
+    assert "--study has settings of its own; leave out --rounds" in mistaken.stderr
+
+
+@pytest.mark.slow
+def test_reverse_copy_trains_and_reports(tmp_path):
+    flags = ["--preset=smoke", "--cells=lstm", f"--output_dir={tmp_path}"]
+    result = run("reverse_copy", *flags)
+    assert "| lstm | 3 |" in result.stdout
+    assert (tmp_path / "reverse_copy.png").stat().st_size > 1000
+    assert "done before" in run("reverse_copy", *flags).stdout
+    mistaken = run("reverse_copy", "--cells=gru", check=False)
+    assert "--cells must be some of" in mistaken.stderr
+
+
+@pytest.mark.slow
+def test_averaging_computes_every_part(tmp_path):
+    result = run(
+        "averaging",
+        "--preset=smoke",
+        "--parts=trajectory,drop,lengths,least_squares",
+        f"--output_dir={tmp_path}",
+    )
+    for text in ("2TA, E/4", "algorithm 2", "Losses at switches"):
+        assert text in result.stdout
+    for name in ("losses", "two_tailed", "lengths", "least_squares"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_tune_searches_and_goes_on(tmp_path):
+    flags = [
+        "--preset=smoke",
+        "--epochs=1",
+        "--fraction=0.01",
+        "--initial=1",
+        f"--output_dir={tmp_path}",
+    ]
+    run("tune", *flags, "--trials=1")
+    result = run("tune", *flags, "--trials=2")
+    assert len(list(tmp_path.glob("search/trial_*/row.json"))) == 2
+    assert (tmp_path / "parallel_coordinates.png").stat().st_size > 1000
+    assert "| valid perplexity |" in result.stdout
+    mistaken = run("tune", *flags, "--rounds=3", check=False)
+    assert "tunes what is given: rounds" in mistaken.stderr
