@@ -28,7 +28,12 @@ import keras  # noqa: E402
 
 from experiments import run_files  # noqa: E402
 from experiments.mogrifier import config as configs  # noqa: E402
-from experiments.mogrifier import projection, report, training  # noqa: E402
+from experiments.mogrifier import (  # noqa: E402
+    evaluating,
+    projection,
+    report,
+    training,
+)
 from experiments.mogrifier.presets import PRESETS  # noqa: E402
 from experiments.mogrifier.studies import STUDIES  # noqa: E402
 from experiments.run_list import Run, run_all  # noqa: E402
@@ -57,6 +62,12 @@ flags.DEFINE_float(
 )
 flags.DEFINE_enum(
     "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
+)
+flags.DEFINE_integer(
+    "mc_samples",
+    0,
+    "Evaluate dynamically and with so many dropout masks, too, at the end of each run.",
+    lower_bound=0,
 )
 flags.DEFINE_integer(
     "project_steps",
@@ -102,7 +113,8 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
         for name, config in chosen.items()
     ]
     rows = run_all(runs, output, results, FLAGS.resume)
-    text = report.results_table(rows)
+    parts = [report.results_table(rows), report.ways_table(rows)]
+    text = "\n\n".join(filter(None, parts))
     (output / "table.md").write_text(text + "\n", "utf-8")
     report.learning_curves(rows, output / "learning_curves.png")
     print(f"\n{text}\n\n{output}", flush=True)
@@ -138,7 +150,8 @@ def _train(
     config: configs.RunConfig, corpus: Corpus, folder: pathlib.Path
 ) -> dict[str, object]:
     prepared = training.prepare(config, corpus, FLAGS.strategy)
-    return training.train(prepared, folder, FLAGS.checkpoint_seconds)
+    ways = evaluating.Settings(FLAGS.mc_samples) if FLAGS.mc_samples else None
+    return training.train(prepared, folder, FLAGS.checkpoint_seconds, ways)
 
 
 def _configs() -> dict[str, configs.RunConfig]:

@@ -59,6 +59,18 @@ def results_table(rows: Sequence[Row]) -> str:
     return table(titles, lines)
 
 
+def ways_table(rows: Sequence[Row]) -> str:
+    """Returns the perplexities of all ways of evaluating, of rows that have them."""
+    lines = []
+    for row in rows:
+        for way, values in (row.get("ways") or {}).get("perplexity", {}).items():
+            lines.append(
+                [row["name"], way, f"{values['valid']:.2f}", f"{values['test']:.2f}"]
+            )
+    titles = ["run", "evaluation", "valid perplexity", "test perplexity"]
+    return table(titles, lines, left=(0, 1)) if lines else ""
+
+
 def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws validation loss against epochs, averaged and (thin) not averaged."""
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")

@@ -16,6 +16,7 @@ from experiments import run_files
 from experiments.benchmarks import machine
 from experiments.imm.row import text_digest
 from experiments.mogrifier.config import RunConfig
+from experiments.mogrifier.evaluating import Settings, grid
 from experiments.mogrifier.model import build_model, width_of
 from rlm_tf import averaging, distribution, evaluation
 from rlm_tf.data import Corpus, contiguous_batches
@@ -108,13 +109,24 @@ def clear(folder: pathlib.Path) -> None:
 
 
 def train(
-    prepared: Prepared, folder: pathlib.Path, checkpoint_seconds: float = 120.0
+    prepared: Prepared,
+    folder: pathlib.Path,
+    checkpoint_seconds: float = 120.0,
+    ways: Settings | None = None,
 ) -> dict[str, Any]:
     """Trains a model; in the end it has the weights of its best evaluation.
 
     A run that was killed goes on from its last checkpoint. Besides checkpoints the
     folder gets config.json, metrics.jsonl, TensorBoard logs, model.keras (with the best
     weights, averaged or not) and vocabulary.txt.
+
+    Args:
+        prepared: What `prepare` returned.
+        folder: Where it is trained.
+        checkpoint_seconds: Within an epoch, a checkpoint is written when the last is
+            this old.
+        ways: How much is spent on Monte Carlo and dynamic evaluation in the end; None:
+            nothing.
 
     Returns:
         The row of results.
@@ -169,6 +181,7 @@ def train(
             ).perplexity
             for name, tokens in (("valid", corpus.valid), ("test", corpus.test))
         }
+        found = None if ways is None else grid(model, corpus, text, ways)
     raw = evaluation.evaluate(
         model, corpus.valid, config.batch_size, config.window, prefix=eos
     )
@@ -189,6 +202,7 @@ def train(
         "parameters": count_parameters(model),
         "perplexity": perplexity,
         "raw_valid_perplexity": raw.perplexity,
+        "ways": found,
         "recoveries": guard.recoveries,
         "epochs": len(rows),
         "steps_per_epoch": batches.steps,
