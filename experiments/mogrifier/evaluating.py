@@ -83,7 +83,8 @@ def grid(
                 settings.dynamic_samples, scale
             ),
         },
-    }.items():
+    }
+    for name, ways in kinds.items():
         began = time.perf_counter()
         found["perplexity"][name] = {}
         # The mean of many masks is flat enough as it is.
