@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.layers.cell_copies import copy_cell
+from rlm_tf.layers.connections import CONNECTIONS, run_layers
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.mixture_softmax_output import MixtureFeatures, MixtureSoftmaxOutput
 from rlm_tf.layers.recurrent import Recurrent
@@ -18,7 +19,6 @@ from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
 from rlm_tf.models.stateful_language_model import LayerStates, StatefulLanguageModel
 
-CONNECTIONS = ("stacked", "skip", "residual")
 _RATES = (
     "input_dropout",
     "layer_dropout",
@@ -33,18 +33,13 @@ class RegularizedLanguageModel(StatefulLanguageModel):
     """Embedding, recurrent layers of any cell, softmax; maximum likelihood.
 
     The model of Melis, "Towards Better Generative Models of Language" (2023), sections
-    2.2 and 4.2, and of Melis et al. (2018, 2020). With x^0 the embedded tokens, h^l the
-    outputs of layer l and masks M that differ at every time step, its connections are
+    2.2 and 4.2, and of Melis et al. (2018, 2020): embedding, layers of one width whose
+    outputs meet in one of three ways (`rlm_tf.layers.connections`; "skip" is that of
+    chapter 2, "residual" of chapter 4), an optional linear map, a tied softmax.
 
-    * "stacked": layer l reads `h^{l-1} * M_l`; the output is `h^L * M_out`;
-    * "skip": the same, but the output is `(sum_l h^l) * M_out` (chapter 2);
-    * "residual": with `y^l = h^l * M_l`, layer l reads `sum_{i<l} y^i`, the output is
-      `(sum_l y^l) * M_out` (chapter 4; with two layers the wiring of "skip").
-
-    Layer 1 reads `x^0 * M_in`. State dropout, one mask a window, is the cell's.
-    Embeddings start with variance 1 / E, an untied output kernel with 1 / (its inputs),
-    the projection orthogonal, and the bias of the softmax at 0, as in the authors'
-    code; the cells as they say themselves.
+    Dropout masks differ at every time step; state dropout, one mask a window, is the
+    cell's. Embeddings start with variance 1 / E, an untied output kernel with that of
+    its inputs, the map orthogonal, biases of the softmax at 0, as in the authors' code.
 
     How it is called and what it remembers: `StatefulLanguageModel`.
 
@@ -58,10 +53,10 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         connections: "stacked", "skip" or "residual".
         tied: Whether the softmax uses the embedding matrix.
         mixture_components: Number of softmaxes that are mixed; 1: no mixture.
-        input_dropout: Rate of M_in.
-        layer_dropout: Rate of M_l: inter-layer dropout with "stacked" and "skip", cell
+        input_dropout: Rate on embedded inputs.
+        layer_dropout: Rate of inter-layer dropout with "stacked" and "skip", of cell
             output dropout with "residual".
-        output_dropout: Rate of M_out.
+        output_dropout: Rate on what the layers give together.
         projection_dropout: Rate after the map before the softmax, or on each component
             of a mixture; None: `output_dropout`.
         reset_rate: Probability with which a row's carried states are zeroed before a
@@ -248,19 +243,14 @@ class RegularizedLanguageModel(StatefulLanguageModel):
     ) -> tuple[tf.Tensor, LayerStates]:
         inputs = self.embedding(tf.transpose(tokens))
         inputs = self.embedding_dropout(inputs, training=training)
-        total: tf.Tensor = 0.0
-        new_states = []
-        for index, layer in enumerate(self.recurrent_layers):
-            outputs, layer_states = layer(inputs, states[index], training=training)
-            new_states.append(layer_states)
-            dropped = outputs
-            if self.connections == "residual" or index + 1 < self.num_layers:
-                dropped = self.layer_dropouts[index](outputs, training=training)
-            if self.connections == "residual":
-                inputs = total = total + dropped
-            else:
-                inputs = dropped
-                total = outputs if self.connections == "stacked" else total + outputs
+        total, new_states = run_layers(
+            self.recurrent_layers,
+            self.layer_dropouts,
+            self.connections,
+            inputs,
+            states,
+            training,
+        )
         features = self.final_dropout(total, training=training)
         if isinstance(self.projection, MixtureFeatures):
             features = self.projection(features, training=training)

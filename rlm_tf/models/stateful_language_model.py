@@ -11,6 +11,7 @@ from rlm_tf.checks import check_ids, check_integer, check_shapes
 from rlm_tf.layers.carried_state import CarriedState
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
+from rlm_tf.models import dropout_samples as samples_of
 from rlm_tf.models.batch import check_batch, tokens_of
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import Term
@@ -75,11 +76,7 @@ class StatefulLanguageModel(ObjectiveModel):
             self.term_metrics["nll"].append(BitsPerCharacter())
 
     def create_memory(self, state_sizes: list[list[int]]) -> None:
-        """Creates the carried states.
-
-        Args:
-            state_sizes: The sizes of each layer's states.
-        """
+        """Creates the carried states, given the sizes of each layer's."""
         self._state_sizes = [list(sizes) for sizes in state_sizes]
         flat = [size for sizes in self._state_sizes for size in sizes]
         self.training_state = CarriedState(
@@ -111,28 +108,10 @@ class StatefulLanguageModel(ObjectiveModel):
         samples = states[0][0].shape[-1] // self._state_sizes[0][0]
         if samples == 1:
             return self.run_window(tokens, states, training)
-        # Row b becomes the rows b D .. b D + D - 1, here and in the states.
-        rows = [
-            [tf.reshape(state, [-1, state.shape[-1] // samples]) for state in layer]
-            for layer in states
-        ]
-        tokens = tf.repeat(tokens, samples, axis=0)
-        features, new_rows = self.run_window(tokens, rows, training)
-        new_states = [
-            [
-                tf.reshape(new, [-1, old.shape[-1]])
-                for new, old in zip(layer, old_layer, strict=True)
-            ]
-            for layer, old_layer in zip(new_rows, states, strict=True)
-        ]
-        steps, width = tf.shape(features)[1], features.shape[-1]
-        side_by_side = tf.transpose(
-            tf.reshape(features, [-1, samples, steps, width]), [0, 2, 1, 3]
+        features, new_states = self.run_window(
+            *samples_of.apart(tokens, states, samples), training
         )
-        side_by_side = tf.reshape(side_by_side, [-1, steps, samples * width])
-        batch_size = None if tokens.shape[0] is None else tokens.shape[0] // samples
-        side_by_side.set_shape([batch_size, tokens.shape[1], samples * width])
-        return side_by_side, new_states
+        return samples_of.together(features, new_states, samples)
 
     def run_window(
         self, tokens: tf.Tensor, states: LayerStates, training: bool
@@ -193,7 +172,9 @@ class StatefulLanguageModel(ObjectiveModel):
 
         if not self._has_samples(features):
             return logits(features)
-        samples = tf.nn.log_softmax(at_least_single(logits(self._samples(features))))
+        samples = tf.nn.log_softmax(
+            at_least_single(logits(samples_of.split(features, self.feature_width)))
+        )
         return log_mean_exp(samples, axis=-2)
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
@@ -208,7 +189,7 @@ class StatefulLanguageModel(ObjectiveModel):
         kernel = self.tied_kernel()
         if not self._has_samples(features):
             return self.output_layer(features, targets=targets, tied_kernel=kernel)
-        samples = self._samples(features)
+        samples = samples_of.split(features, self.feature_width)
         targets = tf.repeat(targets[..., tf.newaxis], samples.shape[-2], axis=-1)
         nll = self.output_layer(samples, targets=targets, tied_kernel=kernel)
         return -log_mean_exp(-nll, axis=-1)
@@ -237,19 +218,8 @@ class StatefulLanguageModel(ObjectiveModel):
         """Returns the `[V, D]` matrix that the output layer borrows, or None."""
         return None
 
-    # === Dropout samples ===
-
     def _has_samples(self, features: tf.Tensor) -> bool:
         return self.dropout_samples > 1 and features.shape[-1] != self.feature_width
-
-    def _samples(self, features: tf.Tensor) -> tf.Tensor:
-        """Returns features `[..., D F]` as `[..., D, F]`."""
-        width = self.feature_width
-        samples = features.shape[-1] // width
-        shape = tf.concat([tf.shape(features)[:-1], [samples, width]], axis=0)
-        parts = tf.reshape(features, shape)
-        parts.set_shape([*features.shape[:-1], samples, width])
-        return parts
 
     # === States ===
 
