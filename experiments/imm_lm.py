@@ -167,7 +167,7 @@ def _forget_earlier(
     """Removes what the runs have left, so that a kill leaves nothing to be mistaken."""
     for run in runs:
         (results / f"{run.name}.json").unlink(missing_ok=True)
-        training.clear(output / run.name)
+        run_files.clear_run(output / run.name)
 
 
 def _runs() -> list[Run]:

@@ -108,7 +108,7 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
             name,
             training.settings_of(config, corpora[config.corpus]),
             functools.partial(_train, config, corpora[config.corpus]),
-            training.clear,
+            run_files.clear_run,
         )
         for name, config in chosen.items()
     ]

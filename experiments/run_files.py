@@ -36,6 +36,14 @@ def write_json(path: pathlib.Path, content: Any) -> None:
     beside.replace(path)
 
 
+def clear_run(folder: pathlib.Path) -> None:
+    """Removes what a training run has written into its folder."""
+    for name in ("checkpoints", "tensorboard"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
+        (folder / name).unlink(missing_ok=True)
+
+
 class TensorBoardScalars(keras.callbacks.Callback):
     """Shows the rows of a `MetricsLog`, which comes before it, in TensorBoard.
 

@@ -15,7 +15,7 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 @pytest.mark.slow
 def test_the_examples_run(tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
-    train, load, policy = examples
+    train, load, recurrent, policy = examples
     saved = tmp_path / "mine.keras"
     smaller = {
         "width=200, num_layers=2": "width=4, num_layers=1",
@@ -27,8 +27,19 @@ def test_the_examples_run(tmp_path):
         train = train.replace(text, replacement)
     assert load.count('"mine.keras"') == 2
     load = load.replace('"mine.keras"', repr(str(saved)))
-    exec(compile(train + load, str(README), "exec"), {})
-    assert (tmp_path / "mine" / "saved_model.pb").exists()
+    smaller = {
+        "MogrifierLSTMCell(200, ": "MogrifierLSTMCell(4, ",
+        "epochs=10": "epochs=1, steps_per_epoch=3",
+        "corpus.train, 64, 20": "corpus.train[:3000], 64, 20",
+        "corpus.test, 1, 20": "corpus.test[:100], 1, 20",
+        '"saved_models/mogrifier"': repr(str(tmp_path / "mogrifier")),
+    }
+    for text, replacement in smaller.items():
+        assert text in recurrent
+        recurrent = recurrent.replace(text, replacement)
+    exec(compile(train + load + recurrent, str(README), "exec"), {})
+    for name in ("mine", "mogrifier"):
+        assert (tmp_path / name / "saved_model.pb").exists()
     assert policy.count("epochs=100") == 2
     policy = policy.replace("epochs=100", "epochs=2").replace(
         '"saved_models/policy"', repr(str(tmp_path / "policy"))

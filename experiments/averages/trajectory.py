@@ -106,21 +106,7 @@ def _of(
 def compute_overfitting(config: AveragingConfig) -> dict[str, Any]:
     """Returns 2TA of a run that learns a small text by heart (Figure 3.5)."""
     given = texts(config, config.overfit_fraction)
-    period = _period(config, given)
-    callbacks = {
-        "2TA": _two_tailed(given, period),
-        "2TA, both emptied": _two_tailed(given, period, reset="both"),
-        "2TA, algorithm 1": _two_tailed(given, period, extended=False),
-    }
-    train(
-        config,
-        given,
-        list(callbacks.values()),
-        epochs=config.overfit_epochs,
-        dropout=False,
-    )
-    curves = {name: curve(callback) for name, callback in callbacks.items()}
-    return {"period": period, "curves": curves}
+    return _three_kinds(config, given, epochs=config.overfit_epochs, dropout=False)
 
 
 def compute_basin(config: AveragingConfig) -> dict[str, Any]:
@@ -129,24 +115,28 @@ def compute_basin(config: AveragingConfig) -> dict[str, Any]:
     What sends it there is a learning rate that is multiplied for a tenth of the steps.
     """
     given = texts(config)
-    period = _period(config, given)
     steps = given.train.steps * config.basin_epochs
     rate = config.learning_rate / 3
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay(
         [steps // 2, steps // 2 + max(1, steps // 10)],
         [rate, rate * config.basin_factor, rate],
     )
+    found = _three_kinds(
+        config, given, epochs=config.basin_epochs, learning_rate=schedule
+    )
+    return {**found, "leaves_at": steps // 2}
+
+
+def _three_kinds(
+    config: AveragingConfig, given: Texts, **options: Any
+) -> dict[str, Any]:
+    """Returns 2TA in both readings, and without extensions, along one run."""
+    period = _period(config, given)
     callbacks = {
         "2TA": _two_tailed(given, period),
         "2TA, both emptied": _two_tailed(given, period, reset="both"),
         "2TA, algorithm 1": _two_tailed(given, period, extended=False),
     }
-    train(
-        config,
-        given,
-        list(callbacks.values()),
-        epochs=config.basin_epochs,
-        learning_rate=schedule,
-    )
+    train(config, given, list(callbacks.values()), **options)
     curves = {name: curve(callback) for name, callback in callbacks.items()}
-    return {"period": period, "leaves_at": steps // 2, "curves": curves}
+    return {"period": period, "curves": curves}

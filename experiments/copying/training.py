@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
-import shutil
 import time
 from typing import Any
 
@@ -36,7 +35,7 @@ def runs_of(config: CopyConfig, seeds: list[int]) -> list[Run]:
                 "seed": seed,
             },
             functools.partial(train, config, cell, length, rate, seed),
-            clear,
+            run_files.clear_run,
         )
         for length in config.lengths
         for cell in config.cells
@@ -155,13 +154,6 @@ def train(
         "commit": machine.commit(),
         "finished": time.strftime("%Y-%m-%d"),
     }
-
-
-def clear(folder: pathlib.Path) -> None:
-    """Removes what `train` has left in a folder."""
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    for name in ("metrics.jsonl", "model.keras", "config.json"):
-        (folder / name).unlink(missing_ok=True)
 
 
 def _share_of_right_sequences(

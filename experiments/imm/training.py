@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import shutil
 from typing import Any
 
 import keras
@@ -63,14 +62,6 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
 def settings_of(config: RunConfig, corpus: Corpus) -> dict[str, Any]:
     """Returns what an earlier run must share with this one to count as the same."""
     return {**dataclasses.asdict(config), "text_sha256": text_digest(corpus)}
-
-
-def clear(folder: pathlib.Path) -> None:
-    """Removes what `fit` has written into a run's folder."""
-    for name in ("checkpoints", "tensorboard"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
-        (folder / name).unlink(missing_ok=True)
 
 
 def train(

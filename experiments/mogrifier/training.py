@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import platform
-import shutil
 import time
 from typing import Any, NamedTuple
 
@@ -98,14 +97,6 @@ def make_optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
 def settings_of(config: RunConfig, corpus: Corpus) -> dict[str, Any]:
     """Returns what an earlier run must share with this one to count as the same."""
     return {**dataclasses.asdict(config), "text_sha256": text_digest(corpus)}
-
-
-def clear(folder: pathlib.Path) -> None:
-    """Removes what `train` has written into a run's folder."""
-    for name in ("checkpoints", "tensorboard"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
-        (folder / name).unlink(missing_ok=True)
 
 
 def train(
