@@ -8,6 +8,9 @@ import pathlib
 from collections.abc import Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Compiling takes longer than the few steps of most tests; tests of compiled loops ask
+# for them. Binaries that tests start inherit it.
+os.environ.setdefault("RLM_JIT_LOOP", "0")
 
 import keras
 import numpy as np

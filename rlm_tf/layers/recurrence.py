@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from rlm_tf.layers.backward_step import (
     position_of,
 )
 from rlm_tf.layers.recurrent_cell import States, Step, Weights
+
+JIT_VARIABLE = "RLM_JIT_LOOP"
 
 
 class Recurrence:
@@ -33,6 +36,8 @@ class Recurrence:
         jit_loop: Whether XLA compiles the two loops. `"auto"` compiles when a graph is
             traced with known sizes of the inputs. XLA compiles once for each size, so
             with sizes that vary freely (a served model, eager calls) it does not pay.
+            Nor does it in programs of a few steps: the environment variable
+            `RLM_JIT_LOOP=0` switches it off where it would be automatic.
     """
 
     def __init__(self, step: Step, jit_loop: bool | str = "auto") -> None:
@@ -62,7 +67,11 @@ class Recurrence:
         """
         jit = self._jit_loop
         if jit == "auto":
-            jit = not tf.executing_eagerly() and inputs.shape.is_fully_defined()
+            jit = (
+                not tf.executing_eagerly()
+                and inputs.shape.is_fully_defined()
+                and os.environ.get(JIT_VARIABLE, "1") != "0"
+            )
         forward, backward = self._functions[bool(jit)]
         names = list(weights)
 

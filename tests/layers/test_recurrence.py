@@ -140,6 +140,19 @@ def test_graphs_equal_eager(rng, mode, jit_loop):
     assert_all_close(run(inputs, states), expected, 1e-5)
 
 
+@pytest.mark.parametrize("value", ["1", "0"])
+def test_automatic_compilation_is_a_matter_of_the_environment(rng, monkeypatch, value):
+    monkeypatch.setenv("RLM_JIT_LOOP", value)
+    cell = LSTMCell(H)
+    layer = make(cell)
+    inputs = random(rng, (B, T, D))
+    run = tf.function(lambda: layer(inputs)[0])
+    assert_all_close([run()], [layer(inputs)[0]], 1e-6)
+    library = run.get_concrete_function().graph.as_graph_def().library.function
+    compiled = any(each.attr["_XlaMustCompile"].b for each in library)
+    assert compiled == (value == "1")
+
+
 def test_inside_a_while_loop(rng):
     cell = LSTMCell(H)
     layer = make(cell)
