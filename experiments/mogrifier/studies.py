@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
 from experiments.mogrifier.config import RunConfig
+
+# What trials have given.
+_ROWS = pathlib.Path(__file__).parents[1] / "results" / "mogrifier_lm"
 
 # About 2.5 million parameters on the first quarter of Penn Treebank, all its words.
 PTB = RunConfig(corpus="ptb", fraction=0.25, l2=1e-4)
@@ -49,5 +54,68 @@ def trials(seeds: list[int]) -> dict[str, RunConfig]:
     }
 
 
+# Rows of Table 2.3 and Figure 2.3 that are no arms, with the arm whose chosen
+# trial it trains with.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "full-rank": ("mogrifier", {"rounds": 5, "rank": 0}),
+    "no-zigzag": ("mogrifier", {"rounds": 5, "rank": 40, "condition": "original"}),
+    "scale-only": ("mogrifier", {"rounds": 5, "condition": "none"}),
+    "mlstm": ("lstm", {"cell": "mlstm"}),
+    "rounds-2": ("mogrifier", {"rounds": 2, "rank": 40}),
+    "rounds-4": ("mogrifier", {"rounds": 4, "rank": 40}),
+    "rounds-6": ("mogrifier", {"rounds": 6, "rank": 40}),
+    "rank-3": ("mogrifier", {"rounds": 5, "rank": 3}),
+    "mogrifier-rlstm": ("rlstm", {"cell": "rlstm", "rounds": 5, "rank": 40}),
+    "mogrifier-4-samples": (
+        "mogrifier",
+        {"rounds": 5, "rank": 40, "dropout_samples": 4},
+    ),
+    "untied-lstm": ("lstm", {"tied": False}),
+    "untied-mogrifier": ("mogrifier", {"rounds": 5, "rank": 40, "tied": False}),
+    "chrono": ("mogrifier", {"rounds": 5, "rank": 40, "longest": 33.1}),
+    "radam": ("mogrifier", {"rounds": 5, "rank": 40, "optimizer": "radam"}),
+}
+
+
+def cells(seeds: list[int]) -> dict[str, RunConfig]:
+    """Every arm with its chosen trial."""
+    return {
+        f"{arm}-seed{seed}": dataclasses.replace(
+            PTB, **settings, **TRIALS[chosen_trial(arm)], seed=seed
+        )
+        for arm, settings in ARMS.items()
+        for seed in seeds
+    }
+
+
+def variants(seeds: list[int]) -> dict[str, RunConfig]:
+    """The other rows of Table 2.3, more and fewer rounds, and single changes."""
+    return {
+        f"{name}-seed{seed}": dataclasses.replace(
+            PTB, **changes, **TRIALS[chosen_trial(arm)], seed=seed
+        )
+        for name, (arm, changes) in VARIANTS.items()
+        for seed in seeds
+    }
+
+
+def chosen_trial(arm: str, rows: pathlib.Path = _ROWS) -> str:
+    """Returns the trial of an arm with the lowest validation perplexity.
+
+    Raises:
+        ValueError: If the row of a trial is missing.
+    """
+    found = {}
+    for trial in TRIALS:
+        path = rows / "trials" / f"{arm}-{trial}-seed1.json"
+        if not path.exists():
+            raise ValueError(
+                f"{path} is missing, which the choice of a trial needs: first run "
+                f"--study=trials with --results_dir={rows}."
+            )
+        found[trial] = json.loads(path.read_text("utf-8"))["perplexity"]["valid"]
+    return min(found, key=lambda trial: found[trial])
+
+
 Study = Callable[[list[int]], dict[str, RunConfig]]
-STUDIES: dict[str, Study] = {"trials": trials}
+STUDIES: dict[str, Study] = {"trials": trials, "cells": cells, "variants": variants}

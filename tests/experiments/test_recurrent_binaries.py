@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -43,9 +44,11 @@ def test_all_presets_and_studies_can_run():
     for name, config in PRESETS.items():
         check_config(config)
         assert config.corpus, name
-    for study in studies.STUDIES.values():
-        for config in study([1, 2]).values():
-            check_config(config)
+    for config in studies.trials([1, 2]).values():
+        check_config(config)
+    for arm, changes in studies.VARIANTS.values():
+        assert arm in studies.ARMS
+        check_config(dataclasses.replace(studies.PTB, **changes))
     for presets in (AVERAGING, COPYING):
         for config in presets.values():
             config.check()
@@ -79,10 +82,19 @@ def test_published_presets_say_what_the_table_says():
     ],
 )
 def test_impossible_settings_are_named(changes, message):
-    import dataclasses
-
     with pytest.raises(ValueError, match=message):
         check_config(dataclasses.replace(RunConfig(), **changes))
+
+
+def test_the_trial_with_the_best_validation_is_chosen(tmp_path):
+    folder = tmp_path / "trials"
+    folder.mkdir()
+    for number, trial in enumerate(studies.TRIALS):
+        row = {"perplexity": {"valid": 100 + (number - 2) ** 2, "test": 0}}
+        (folder / f"lstm-{trial}-seed1.json").write_text(json.dumps(row))
+    assert studies.chosen_trial("lstm", tmp_path) == list(studies.TRIALS)[2]
+    with pytest.raises(ValueError, match=r"mogrifier-.*is missing, which the choice"):
+        studies.chosen_trial("mogrifier", tmp_path)
 
 
 def test_forget_biases_start_as_asked():
