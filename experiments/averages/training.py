@@ -12,6 +12,7 @@ import tensorflow as tf
 from experiments.averages.config import AveragingConfig
 from experiments.mogrifier import config as mogrifier_config
 from experiments.mogrifier.model import build_model
+from experiments.run_files import EpochProgress
 from rlm_tf.averaging import WeightAveraging
 from rlm_tf.data import contiguous_batches, load_corpus
 from rlm_tf.data.batches import ContiguousBatches
@@ -89,7 +90,7 @@ def train(
         epochs=epochs,
         shuffle=False,
         verbose=0,
-        callbacks=[*averages, *callbacks],
+        callbacks=[*averages, *callbacks, EpochProgress("language model", epochs)],
     )
     return model
 
