@@ -14,11 +14,13 @@ import numpy as np
 from experiments import run_files
 from experiments.benchmarks import machine
 from experiments.imm.row import text_digest
+from experiments.mogrifier.analysis import analyse
 from experiments.mogrifier.config import RunConfig
 from experiments.mogrifier.evaluating import Settings, grid
 from experiments.mogrifier.model import build_model, width_of
 from rlm_tf import averaging, distribution, evaluation
 from rlm_tf.data import Corpus, contiguous_batches
+from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
@@ -173,6 +175,7 @@ def train(
             for name, tokens in (("valid", corpus.valid), ("test", corpus.test))
         }
         found = None if ways is None else grid(model, corpus, text, ways)
+        evidence = analyse(language_model_of(model), corpus, text)
     raw = evaluation.evaluate(
         model, corpus.valid, config.batch_size, config.window, prefix=eos
     )
@@ -194,6 +197,7 @@ def train(
         "perplexity": perplexity,
         "raw_valid_perplexity": raw.perplexity,
         "ways": found,
+        "evidence": evidence,
         "recoveries": guard.recoveries,
         "epochs": len(rows),
         "steps_per_epoch": batches.steps,
