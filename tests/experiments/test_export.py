@@ -44,7 +44,7 @@ def test_exports_a_file_and_shows_it(trained, capsys):
     path = export.main(config)
     shown = capsys.readouterr().out
     loaded = tf.saved_model.load(str(path))
-    text = loaded.generate(["a rose"], 4, 0.8, 0, 0.95, 3)
+    text = loaded.generate(["a rose"], 4, 0.8, 0, 0.95, 0.0, 1.0, 0.0, 3)
     assert text["text"].numpy()[0].decode().replace("\n", "\n    ") in shown
     for expected in ("next_token", "texts: string[?]", "saved_model_cli", "curl"):
         assert expected in shown
