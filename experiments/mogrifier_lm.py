@@ -14,6 +14,7 @@ skipped, and one that was killed goes on where it stood (--resume).
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import functools
 import pathlib
 
@@ -50,7 +51,9 @@ flags.DEFINE_string(
 flags.DEFINE_string("results_dir", None, "Folder of the rows [OUTPUT_DIR/results].")
 flags.DEFINE_list("seeds", ["1"], "Comma-separated seeds, one run each.")
 flags.DEFINE_enum("study", None, sorted(STUDIES), "A list of runs.")
-flags.DEFINE_list("only", [], "Of a study, only runs whose name contains one of these.")
+flags.DEFINE_list(
+    "only", [], "Of a study, only runs whose name is like one of these: lstm-*,*-seed2."
+)
 flags.DEFINE_boolean(
     "resume", True, "Skip finished runs and go on with killed ones; else start anew."
 )
@@ -170,7 +173,7 @@ def _configs() -> dict[str, configs.RunConfig]:
             chosen = {
                 name: config
                 for name, config in chosen.items()
-                if any(part in name for part in FLAGS.only)
+                if any(fnmatch.fnmatchcase(name, like) for like in FLAGS.only)
             }
     else:
         config = config_flags.config_from_flags(PRESETS[FLAGS.preset])

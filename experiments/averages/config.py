@@ -17,7 +17,7 @@ class AveragingConfig:
     width: int = setting(190, "Width of the two LSTM layers.")
     epochs: int = setting(15, "Passes over the text.")
     learning_rate: float = setting(0.003, "Of rectified Adam without momentum.")
-    evaluations: int = setting(4, "Evaluations an epoch, which give the period E.")
+    evaluations: int = setting(2, "Evaluations an epoch, which give the period E.")
     loss_tokens: int = setting(10_000, "Tokens of each loss that averages look at.")
     starts: tuple[float, ...] = setting(
         (0.3, 0.45, 0.6, 0.75, 0.9), "Tail averages: where they start, of all steps."
@@ -90,7 +90,6 @@ PRESETS = {
         fraction=0.02,
         width=8,
         epochs=2,
-        evaluations=2,
         loss_tokens=300,
         starts=(0.5,),
         decays=(0.9,),

@@ -28,10 +28,9 @@ _HIGH = {
     "state_dropout": 0.3,
     "output_dropout": 0.6,
 }
-# The same four trials for every arm.
+# The same three trials for every arm.
 TRIALS: dict[str, dict[str, Any]] = {
     "low-2": {**_LOW, "learning_rate": 0.002},
-    "low-4": {**_LOW, "learning_rate": 0.004},
     "high-2": {**_HIGH, "learning_rate": 0.002},
     "high-4": {**_HIGH, "learning_rate": 0.004},
 }
