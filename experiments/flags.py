@@ -74,7 +74,7 @@ def run(main: Callable[[Any], Any], config_class: type) -> None:
             flags.DEFINE_list(field.name, default, text)
         else:
             define[type(field.default)](field.name, field.default, text)
-        _show_in_help(field.name)
+        show_in_help(field.name)
 
     def from_flags(arguments: list[str]) -> None:
         refuse_arguments(arguments)
@@ -119,7 +119,7 @@ def define_flags(
             flags.DEFINE_boolean(field.name, None, help_text, flag_values)
         else:
             flags.DEFINE_string(field.name, None, help_text, flag_values)
-        _show_in_help(field.name, flag_values)
+        show_in_help(field.name, flag_values)
 
 
 def config_from_flags(
@@ -149,8 +149,9 @@ def given_flags(
     ]
 
 
-def _show_in_help(name: str, flag_values: flags.FlagValues = flags.FLAGS) -> None:
-    # `--help` shows the flags of the main module, which absl knows by this name.
+def show_in_help(name: str, flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Lets `--help` show a flag that another module than the main one defines."""
+    # The name by which absl knows the main module.
     flag_values.register_key_flag_for_module(sys.argv[0], flag_values[name])
 
 

@@ -24,53 +24,25 @@ from experiments.quiet import silence_tensorflow
 silence_tensorflow()
 
 import keras  # noqa: E402
-import tensorflow as tf  # noqa: E402
 
-from experiments import run_files  # noqa: E402
+from experiments import run_files, run_flags  # noqa: E402
 from experiments.benchmarks import machine  # noqa: E402
 from experiments.imm import config as configs  # noqa: E402
 from experiments.imm import projection, report, training  # noqa: E402
 from experiments.imm.row import read_row  # noqa: E402
 from experiments.imm.studies import STUDIES, Run  # noqa: E402
 from rlm_tf.data import Corpus, load_corpus  # noqa: E402
-from rlm_tf.serving import check_export_path, export_language_model  # noqa: E402
+from rlm_tf.serving import check_export_path  # noqa: E402
 
 FLAGS = flags.FLAGS
 
 flags.DEFINE_enum("preset", "small", sorted(configs.PRESETS), "Settings to start from.")
-flags.DEFINE_string("data_dir", None, "Folder of the corpora [RLM_DATA_DIR].")
-flags.DEFINE_string(
-    "output_dir", "runs/imm_lm", "Folder of everything that is written."
-)
-flags.DEFINE_string("results_dir", None, "Folder of the rows [OUTPUT_DIR/results].")
-flags.DEFINE_list(
-    "seeds", ["1"], "Comma-separated seeds, one run each; of studies, only `main`."
-)
 flags.DEFINE_list("arms", ["none", "imm-in-batch"], "Comma-separated arms to compare.")
 flags.DEFINE_enum("study", None, sorted(STUDIES), "A list of runs instead of --arms.")
 flags.DEFINE_string("only", None, "Of a study, only runs whose name contains this.")
-flags.DEFINE_boolean(
-    "resume",
-    True,
-    "Skip finished runs and go on with killed ones; --noresume first deletes the rows "
-    "and files of all runs that it is going to make.",
+run_flags.define_run_flags(
+    "imm_lm", seeds="Comma-separated seeds, one run each; of studies, only `main`."
 )
-flags.DEFINE_float(
-    "checkpoint_seconds",
-    120.0,
-    "Within an epoch, a checkpoint is written when the last one is this old.",
-    lower_bound=0.0,
-)
-flags.DEFINE_enum(
-    "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
-)
-flags.DEFINE_integer(
-    "project_steps",
-    0,
-    "Time so many steps instead, and project the hours of all.",
-    lower_bound=0,
-)
-flags.DEFINE_string("export", None, "Folder for a SavedModel of the last run.")
 config_flags.define_flags(configs.RunConfig, without=("seed",))
 
 
@@ -90,14 +62,11 @@ def _train_all() -> None:
         name: load_corpus(name, FLAGS.data_dir)
         for name in {run.config.corpus for run in runs}
     }
-    output = pathlib.Path(FLAGS.output_dir)
-    results = pathlib.Path(FLAGS.results_dir or output / "results")
-    if FLAGS.study:
-        output, results = output / FLAGS.study, results / FLAGS.study
+    output, results = run_flags.folders(FLAGS.study)
     if FLAGS.resume:
         for run in runs:
             _check_earlier(run, corpora[run.config.corpus], output, results)
-        _check_exportable(runs[-1], output, results)
+        run_flags.check_exportable(output, results, runs[-1].name)
     # Asked now: what is committed while a study runs is not what it runs.
     machine.commit()
     rows, anew = [], not FLAGS.resume
@@ -124,7 +93,7 @@ def _train_all() -> None:
         gc.collect()
     _report(rows, output)
     if FLAGS.export:
-        _export(output / runs[-1].name, FLAGS.export)
+        run_flags.export(output / runs[-1].name)
 
 
 def _check_earlier(
@@ -151,16 +120,6 @@ def _check_earlier(
     )
 
 
-def _check_exportable(last: Run, output: pathlib.Path, results: pathlib.Path) -> None:
-    """Raises ValueError if a run is not going to be trained and left no model here."""
-    row, model = results / f"{last.name}.json", output / last.name / "model.keras"
-    if FLAGS.export and row.exists() and not model.exists():
-        raise ValueError(
-            f"--export needs {model}, which is not there, although the run was done "
-            f"before ({row}); use another --results_dir, or --noresume."
-        )
-
-
 def _forget_earlier(
     runs: list[Run], output: pathlib.Path, results: pathlib.Path
 ) -> None:
@@ -171,21 +130,14 @@ def _forget_earlier(
 
 
 def _runs() -> list[Run]:
-    seeds = [config_flags.read_as("seeds", seed, int) for seed in FLAGS.seeds]
-    if not seeds:
-        raise ValueError("--seeds must name at least one integer.")
+    seeds = run_flags.seeds()
     if FLAGS.study:
         if len(seeds) > 1 and FLAGS.study != "main":
             raise ValueError(
                 f"--study={FLAGS.study} has one seed, found --seeds="
                 f"{','.join(map(str, seeds))}."
             )
-        given = config_flags.given_flags(configs.RunConfig)
-        given += [name for name in ("preset", "arms") if FLAGS[name].present]
-        if given:
-            raise ValueError(
-                f"--study has settings of its own; leave out --{', --'.join(given)}."
-            )
+        run_flags.refuse_settings_beside_study(configs.RunConfig, ("preset", "arms"))
         runs = STUDIES[FLAGS.study](seeds)
         runs = [run for run in runs if FLAGS.only is None or FLAGS.only in run.name]
     else:
@@ -252,28 +204,6 @@ def _project() -> None:
     for kind, hours in row["hours_of_all_epochs"].items():
         print(f"{kind}: {hours:,.1f} h for {preset.epochs} epochs", flush=True)
     print(path)
-
-
-def _export(folder: pathlib.Path, target: str) -> None:
-    from rlm_tf.data import Vocabulary
-
-    model = keras.models.load_model(folder / "model.keras")
-    vocabulary = Vocabulary.load(folder / "vocabulary.txt")
-    export_language_model(model, vocabulary, target, overwrite=True)
-    print(f"{target}: SavedModel with signatures score, next_token, generate")
-    prompt = vocabulary.decode(vocabulary.encode("the value of the"))
-    text = tf.saved_model.load(target).signatures["generate"](
-        prompts=tf.constant([prompt]),
-        max_tokens=tf.constant(20),
-        temperature=tf.constant(0.7),
-        top_k=tf.constant(0),
-        top_p=tf.constant(0.95),
-        eta=tf.constant(0.0),
-        typical_p=tf.constant(1.0),
-        calibration=tf.constant(0.0),
-        seed=tf.constant(1),
-    )["full_text"]
-    print(f"It says: {text.numpy()[0].decode()}")
 
 
 def run() -> None:

@@ -25,9 +25,7 @@ from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
-import keras  # noqa: E402
-
-from experiments import run_files  # noqa: E402
+from experiments import run_files, run_flags  # noqa: E402
 from experiments.mogrifier import config as configs  # noqa: E402
 from experiments.mogrifier import (  # noqa: E402
     evaluating,
@@ -38,33 +36,15 @@ from experiments.mogrifier import (  # noqa: E402
 from experiments.mogrifier.presets import PRESETS  # noqa: E402
 from experiments.mogrifier.studies import STUDIES  # noqa: E402
 from experiments.run_list import Run, run_all  # noqa: E402
-from rlm_tf.data import Corpus, Vocabulary, load_corpus  # noqa: E402
-from rlm_tf.serving import check_export_path, export_language_model  # noqa: E402
+from rlm_tf.data import Corpus, load_corpus  # noqa: E402
+from rlm_tf.serving import check_export_path  # noqa: E402
 
 FLAGS = flags.FLAGS
 
 flags.DEFINE_enum("preset", "small", sorted(PRESETS), "Settings to start from.")
-flags.DEFINE_string("data_dir", None, "Folder of the corpora [RLM_DATA_DIR].")
-flags.DEFINE_string(
-    "output_dir", "runs/mogrifier_lm", "Folder of everything that is written."
-)
-flags.DEFINE_string("results_dir", None, "Folder of the rows [OUTPUT_DIR/results].")
-flags.DEFINE_list("seeds", ["1"], "Comma-separated seeds, one run each.")
 flags.DEFINE_enum("study", None, sorted(STUDIES), "A list of runs.")
 flags.DEFINE_list(
     "only", [], "Of a study, only runs whose name is like one of these: lstm-*,*-seed2."
-)
-flags.DEFINE_boolean(
-    "resume", True, "Skip finished runs and go on with killed ones; else start anew."
-)
-flags.DEFINE_float(
-    "checkpoint_seconds",
-    120.0,
-    "Within an epoch, a checkpoint is written when the last one is this old.",
-    lower_bound=0.0,
-)
-flags.DEFINE_enum(
-    "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
 )
 flags.DEFINE_integer(
     "mc_samples",
@@ -72,13 +52,7 @@ flags.DEFINE_integer(
     "Evaluate dynamically and with so many dropout masks, too, at the end of each run.",
     lower_bound=0,
 )
-flags.DEFINE_integer(
-    "project_steps",
-    0,
-    "Time so many steps instead, and project the hours of all epochs.",
-    lower_bound=0,
-)
-flags.DEFINE_string("export", None, "Folder for a SavedModel of the last run.")
+run_flags.define_run_flags("mogrifier_lm")
 config_flags.define_flags(configs.RunConfig, without=("seed",))
 
 
@@ -102,10 +76,8 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
         name: load_corpus(name, FLAGS.data_dir)
         for name in {config.corpus for config in chosen.values()}
     }
-    output = pathlib.Path(FLAGS.output_dir)
-    results = pathlib.Path(FLAGS.results_dir or output / "results")
-    if FLAGS.study:
-        output, results = output / FLAGS.study, results / FLAGS.study
+    output, results = run_flags.folders(FLAGS.study)
+    run_flags.check_exportable(output, results, list(chosen)[-1])
     runs = [
         Run(
             name,
@@ -122,7 +94,7 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
     report.learning_curves(rows, output / "learning_curves.png")
     print(f"\n{text}\n\n{output}", flush=True)
     if FLAGS.export:
-        _export(output / runs[-1].name, FLAGS.export)
+        run_flags.export(output / runs[-1].name)
 
 
 def _project(chosen: dict[str, configs.RunConfig]) -> None:
@@ -137,18 +109,6 @@ def _project(chosen: dict[str, configs.RunConfig]) -> None:
     print(path)
 
 
-def _export(folder: pathlib.Path, target: str) -> None:
-    if not (folder / "model.keras").exists():
-        raise ValueError(
-            f"--export needs {folder / 'model.keras'}, which is not there; use another "
-            "--results_dir, or --noresume."
-        )
-    model = keras.models.load_model(folder / "model.keras", compile=False)
-    vocabulary = Vocabulary.load(folder / "vocabulary.txt")
-    export_language_model(model, vocabulary, target, overwrite=True)
-    print(f"{target}: SavedModel with signatures score, next_token, generate")
-
-
 def _train(
     config: configs.RunConfig, corpus: Corpus, folder: pathlib.Path
 ) -> dict[str, object]:
@@ -158,16 +118,9 @@ def _train(
 
 
 def _configs() -> dict[str, configs.RunConfig]:
-    seeds = [config_flags.read_as("seeds", seed, int) for seed in FLAGS.seeds]
-    if not seeds:
-        raise ValueError("--seeds must name at least one integer.")
+    seeds = run_flags.seeds()
     if FLAGS.study:
-        given = config_flags.given_flags(configs.RunConfig)
-        given += ["preset"] if FLAGS["preset"].present else []
-        if given:
-            raise ValueError(
-                f"--study has settings of its own; leave out --{', --'.join(given)}."
-            )
+        run_flags.refuse_settings_beside_study(configs.RunConfig, ("preset",))
         chosen = STUDIES[FLAGS.study](seeds)
         if FLAGS.only:
             chosen = {

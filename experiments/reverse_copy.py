@@ -8,8 +8,6 @@ row exists is skipped, and one that was killed goes on where it stood (--resume)
 
 from __future__ import annotations
 
-import pathlib
-
 from absl import app, flags
 
 from experiments import flags as config_flags
@@ -17,6 +15,7 @@ from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
+from experiments import run_flags  # noqa: E402
 from experiments.copying.config import PRESETS, CopyConfig  # noqa: E402
 from experiments.copying.report import report  # noqa: E402
 from experiments.copying.training import runs_of  # noqa: E402
@@ -42,12 +41,9 @@ def main(arguments: list[str]) -> None:
     with config_flags.user_errors():
         config = config_flags.config_from_flags(PRESETS[FLAGS.preset])
         config.check()
-        seeds = [config_flags.read_as("seeds", seed, int) for seed in FLAGS.seeds]
-        if not seeds:
-            raise ValueError("--seeds must name at least one integer.")
-        output = pathlib.Path(FLAGS.output_dir)
-        results = pathlib.Path(FLAGS.results_dir or output / "results")
-        rows = run_all(runs_of(config, seeds), output, results, FLAGS.resume)
+        runs = runs_of(config, run_flags.seeds())
+        output, results = run_flags.folders()
+        rows = run_all(runs, output, results, FLAGS.resume)
         text = report(rows, output)
         (output / "table.md").write_text(text + "\n", "utf-8")
         print(f"\n{text}\n\n{output}", flush=True)
