@@ -43,12 +43,14 @@ def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
         ("basin", "A new basin"),
     ):
         if name in found:
-            parts.append(_failing(found[name], title, folder / f"{name}.png"))
+            parts.append(_failing(found[name], title, folder / f"averaging_{name}.png"))
     if "lengths" in found:
-        parts.append(lengths_report(found["lengths"], folder / "lengths.png"))
+        parts.append(lengths_report(found["lengths"], folder / "averaging_lengths.png"))
     if "least_squares" in found:
         parts.append(
-            least_squares_report(found["least_squares"], folder / "least_squares.png")
+            least_squares_report(
+                found["least_squares"], folder / "averaging_least_squares.png"
+            )
         )
     return "\n\n".join(parts) + "\n"
 
@@ -104,8 +106,8 @@ def _trajectory(
         "as perplexity",
         "iterates in the last",
     ]
-    _draw_losses(curves, folder / "losses.png")
-    _draw_lengths(curves, period, folder / "two_tailed.png")
+    _draw_losses(curves, folder / "averaging_losses.png")
+    _draw_lengths(curves, period, folder / "averaging_two_tailed.png")
     return f"Averages along one trajectory, E = {period} steps\n\n" + table(
         titles, rows
     )

@@ -94,6 +94,36 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
     save(figure, path)
 
 
+def rounds_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """Draws perplexity against the Mogrifier's rounds (Figure 2.3); 0 is the LSTM.
+
+    Args:
+        rows: Of which those count that differ from the Mogrifier among them in nothing
+            but seeds and rounds, and the LSTMs.
+        path: Of the figure.
+    """
+    losses: dict[int, list[Row]] = {}
+    mogrifier = next(row for row in rows if row["name"].startswith("mogrifier-seed"))
+    for row in rows:
+        config = row["config"]
+        rounds = config["rounds"]
+        same = {**mogrifier["config"], "seed": config["seed"], "rounds": rounds}
+        if config == same or row["name"].startswith("lstm-seed"):
+            losses.setdefault(rounds, []).append(row)
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for colour, split in (("#0072b2", "valid"), ("#d55e00", "test")):
+        found = {
+            rounds: [row["perplexity"][split] for row in group]
+            for rounds, group in sorted(losses.items())
+        }
+        means = [float(np.mean(values)) for values in found.values()]
+        axes.plot(list(found), means, color=colour, label=split)
+        for rounds, values in found.items():
+            axes.plot([rounds] * len(values), values, "o", color=colour, ms=4)
+    axes.set(xlabel="rounds", ylabel="perplexity")
+    save(figure, path)
+
+
 def _spread(perplexities: Sequence[float], unit: str) -> str:
     values = [math.log2(v) for v in perplexities] if unit == "bits" else perplexities
     digits = 3 if unit == "bits" else 2

@@ -201,7 +201,7 @@ def test_averaging_computes_every_part(tmp_path):
     for text in ("2TA, E/4", "algorithm 2", "Losses at switches"):
         assert text in result.stdout
     for name in ("losses", "two_tailed", "lengths", "least_squares"):
-        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+        assert (tmp_path / f"averaging_{name}.png").stat().st_size > 1000
 
 
 @pytest.mark.slow

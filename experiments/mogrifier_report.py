@@ -1,0 +1,58 @@
+"""Prints the tables of experiments/README.md on recurrent cells, draws the figures.
+
+    python -m experiments.mogrifier_report \
+        --results_dir=experiments/results/mogrifier_lm --output_dir=experiments/figures
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+from absl import app, flags
+
+from experiments.flags import refuse_arguments
+from experiments.quiet import silence_tensorflow
+
+silence_tensorflow()
+
+from experiments.imm.row import read_row  # noqa: E402
+from experiments.mogrifier import evidence_report, report  # noqa: E402
+from experiments.mogrifier.studies import STUDIES  # noqa: E402
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "results_dir", "experiments/results/mogrifier_lm", "Folder of the rows."
+)
+flags.DEFINE_string("output_dir", "experiments/figures", "Folder of the figures.")
+
+
+def main(arguments: list[str]) -> None:
+    """Reports every study that has rows."""
+    refuse_arguments(arguments)
+    results, figures = pathlib.Path(FLAGS.results_dir), pathlib.Path(FLAGS.output_dir)
+    figures.mkdir(parents=True, exist_ok=True)
+    rows = {
+        name: [read_row(path) for path in sorted((results / name).glob("*.json"))]
+        for name in STUDIES
+    }
+    for name, members in rows.items():
+        if not members:
+            continue
+        parts = [f"## {name}", report.results_table(members)]
+        parts.append(report.ways_table(members))
+        explained = [row for row in members if row.get("evidence")]
+        if explained:
+            parts.append(evidence_report.frequency_table(explained))
+            parts.append(evidence_report.recovery_table(explained))
+            parts.append(evidence_report.gates_table(explained))
+        print("\n\n".join(filter(None, parts)), end="\n\n")
+        path = figures / f"mogrifier_lm_{name}.png"
+        report.learning_curves(members, path)
+    if rows["cells"] and rows["variants"]:
+        path = figures / "mogrifier_lm_rounds.png"
+        report.rounds_figure([*rows["cells"], *rows["variants"]], path)
+
+
+if __name__ == "__main__":
+    app.run(main)
