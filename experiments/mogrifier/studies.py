@@ -34,9 +34,10 @@ TRIALS: dict[str, dict[str, Any]] = {
     "high-2": {**_HIGH, "learning_rate": 0.002},
     "high-4": {**_HIGH, "learning_rate": 0.004},
 }
+_MOGRIFIER = {"rounds": 5, "rank": 40}
 ARMS: dict[str, dict[str, Any]] = {
     "lstm": {},
-    "mogrifier": {"rounds": 5, "rank": 40},
+    "mogrifier": _MOGRIFIER,
     "rlstm": {"cell": "rlstm"},
 }
 
@@ -57,22 +58,20 @@ def trials(seeds: list[int]) -> dict[str, RunConfig]:
 # trial it trains with.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "full-rank": ("mogrifier", {"rounds": 5, "rank": 0}),
-    "no-zigzag": ("mogrifier", {"rounds": 5, "rank": 40, "condition": "original"}),
-    "scale-only": ("mogrifier", {"rounds": 5, "condition": "none"}),
+    "no-zigzag": ("mogrifier", {**_MOGRIFIER, "condition": "original"}),
     "mlstm": ("lstm", {"cell": "mlstm"}),
-    "rounds-2": ("mogrifier", {"rounds": 2, "rank": 40}),
-    "rounds-4": ("mogrifier", {"rounds": 4, "rank": 40}),
-    "rounds-6": ("mogrifier", {"rounds": 6, "rank": 40}),
-    "rank-3": ("mogrifier", {"rounds": 5, "rank": 3}),
-    "mogrifier-rlstm": ("rlstm", {"cell": "rlstm", "rounds": 5, "rank": 40}),
-    "mogrifier-4-samples": (
-        "mogrifier",
-        {"rounds": 5, "rank": 40, "dropout_samples": 4},
-    ),
+    "rounds-2": ("mogrifier", {**_MOGRIFIER, "rounds": 2}),
+    "rounds-4": ("mogrifier", {**_MOGRIFIER, "rounds": 4}),
+    "rounds-6": ("mogrifier", {**_MOGRIFIER, "rounds": 6}),
+    "rank-3": ("mogrifier", {**_MOGRIFIER, "rank": 3}),
+    "4-samples": ("mogrifier", {**_MOGRIFIER, "dropout_samples": 4}),
+    "imm": ("mogrifier", {**_MOGRIFIER, "coefficient": 0.2}),
+    "mogrifier-rlstm": ("rlstm", {**_MOGRIFIER, "cell": "rlstm"}),
+    "scale-only": ("mogrifier", {"rounds": 5, "condition": "none"}),
     "untied-lstm": ("lstm", {"tied": False}),
-    "untied-mogrifier": ("mogrifier", {"rounds": 5, "rank": 40, "tied": False}),
-    "chrono": ("mogrifier", {"rounds": 5, "rank": 40, "longest": 33.1}),
-    "radam": ("mogrifier", {"rounds": 5, "rank": 40, "optimizer": "radam"}),
+    "untied-mogrifier": ("mogrifier", {**_MOGRIFIER, "tied": False}),
+    "chrono": ("mogrifier", {**_MOGRIFIER, "longest": 33.1}),
+    "radam": ("mogrifier", {**_MOGRIFIER, "optimizer": "radam"}),
 }
 
 
