@@ -34,8 +34,10 @@ class WeightAveraging(keras.callbacks.Callback):
     normalisation, is not averaged.
 
     After an epoch its logs get the latest evaluation, `{name}_loss`, `{name}_length`
-    and so on, for early stopping and for logs of metrics; put this callback before
-    those that read them. Two-Tailed Averaging evaluates the weights themselves, too
+    and so on, for logs of metrics and for early stopping, of which Keras must be told
+    `EarlyStopping("averaged_loss", mode="min")` (its `restore_best_weights` knows the
+    model's own weights only: use `best`); put this callback before those that read
+    them. Two-Tailed Averaging evaluates the weights themselves, too
     (`{name}_raw_loss`), so `fit()` needs no validation data of its own. Among the
     callbacks of `ExactResume`, which keeps its state, a killed run goes on with the
     same bits.
@@ -62,6 +64,9 @@ class WeightAveraging(keras.callbacks.Callback):
         ValueError: If an argument is out of range; when training begins, if several
             steps are executed at once, of which only the last would be averaged.
     """
+
+    # What Keras asks before it lets other threads wait for the logs of steps.
+    async_safe = True
 
     def __init__(
         self,
@@ -90,7 +95,11 @@ class WeightAveraging(keras.callbacks.Callback):
         self.evaluations: list[dict[str, Any]] = []
         self.best_loss = math.inf
         self._best: list[np.ndarray] = []
+        # Whether a step began whose iterate was not taken; iterations before it.
         self._pending = False
+        self._iterations = -1
+        # Steps of this epoch.
+        self._begun = self._ended = 0
 
     # === Training ===
 
@@ -103,14 +112,27 @@ class WeightAveraging(keras.callbacks.Callback):
         if not self.average.steps and self.model.built:
             self.average.start(self._weights(self.model))
 
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._begun = self._ended = 0
+
     def on_train_batch_begin(
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
-        # Not at the end of a batch: Keras would wait there for the logs of every step.
+        # Not at the end of a batch, which `async_safe` may leave to another thread.
         self._take_pending()
         self._pending = True
+        self._begun += 1
+        if self._accumulates():
+            self._iterations = int(self.model.optimizer.iterations)
+
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        self._ended += 1
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        # Of an unknown number of batches Keras begins one that does not exist.
+        self._pending = self._pending and self._ended == self._begun
         self._take_pending()
         if self.every_steps is None and self.loss is not None and self.average.steps:
             self._evaluate()
@@ -119,10 +141,18 @@ class WeightAveraging(keras.callbacks.Callback):
                 if key not in ("step", "event"):
                     logs[f"{self.name}_{key}"] = value
 
+    def _accumulates(self) -> bool:
+        """Returns whether the optimiser changes weights in some steps only."""
+        optimizer = getattr(self.model, "optimizer", None)
+        return getattr(optimizer, "gradient_accumulation_steps", None) is not None
+
     def _take_pending(self) -> None:
         if not self._pending:
             return
         self._pending = False
+        before = self._iterations
+        if self._accumulates() and int(self.model.optimizer.iterations) == before:
+            return
         self.average.update(self._weights(self.model))
         due = self.every_steps and self.average.steps % self.every_steps == 0
         if due and self.loss is not None:
@@ -221,7 +251,18 @@ class WeightAveraging(keras.callbacks.Callback):
             "best_loss": self.best_loss,
             "best": self._best,
             "pending": self._pending,
+            "iterations": self._iterations,
         }
+
+    def rewind(self, state: dict[str, Any]) -> None:
+        """Takes over an earlier state in the midst of training.
+
+        `DivergenceGuard` calls it, which has put earlier weights into the model. If a
+        step is about to begin, its iterate counts; put this callback before the guard.
+        """
+        pending = self._pending
+        self.set_state(state)
+        self._pending = pending
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over what `get_state` returned."""
@@ -230,6 +271,7 @@ class WeightAveraging(keras.callbacks.Callback):
         self.best_loss = state["best_loss"]
         self._best = list(state["best"])
         self._pending = state["pending"]
+        self._iterations = state["iterations"]
 
 
 class TwoTailedAveraging(WeightAveraging):

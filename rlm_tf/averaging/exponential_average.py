@@ -9,7 +9,15 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.averaging.weight_average import WeightAverage
-from rlm_tf.averaging.weight_sum import Weights, WeightSum, check_like, to_numpy
+from rlm_tf.averaging.weight_sum import (
+    Weights,
+    WeightSum,
+    as_variables,
+    check_like,
+    copies,
+    summable,
+    to_numpy,
+)
 
 
 class ExponentialAverage(WeightAverage):
@@ -35,8 +43,7 @@ class ExponentialAverage(WeightAverage):
         self._average: list[Any] = []
 
     def start(self, weights: Weights) -> None:
-        on_device = any(tf.is_tensor(w) or isinstance(w, tf.Variable) for w in weights)
-        self._set(to_numpy(weights), on_device)
+        self._average = summable(weights)
 
     def add(self, weights: Weights) -> None:
         if not self._average:
@@ -52,22 +59,17 @@ class ExponentialAverage(WeightAverage):
             average += (np.asarray(weight) - average) * (1.0 - decay)
 
     def proposal(self, weights: Weights) -> tuple[Weights, int]:
-        average = self._average
-        if isinstance(average[0], tf.Variable):
-            return [tf.identity(a) for a in average], self.steps
-        return [array.copy() for array in average], self.steps
+        if not self._average:
+            return weights, 1
+        return copies(self._average), self.steps
 
     def get_state(self) -> dict[str, Any]:
         return {**super().get_state(), "average": to_numpy(self._average)}
 
     def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
         super().set_state(state, on_device)
-        self._set(state["average"], on_device)
-
-    def _set(self, arrays: list[np.ndarray], on_device: bool) -> None:
-        self._average = [np.array(array) for array in arrays]
-        if on_device:
-            self._average = [tf.Variable(a, trainable=False) for a in self._average]
+        average = state["average"]
+        self._average = as_variables(average) if on_device else to_numpy(average)
 
 
 class PolyakAverage(WeightAverage):
@@ -88,6 +90,8 @@ class PolyakAverage(WeightAverage):
         self._sum.add(weights)
 
     def proposal(self, weights: Weights) -> tuple[Weights, int]:
+        if not self._sum.count:
+            return weights, 1
         return self._sum.mean(), self._sum.count
 
     def get_state(self) -> dict[str, Any]:
@@ -103,7 +107,8 @@ def _move(
     averages: list[tf.Variable], weights: list[tf.Tensor], share: tf.Tensor
 ) -> None:
     for average, weight in zip(averages, weights, strict=True):
-        average.assign_add((weight - average) * tf.cast(share, weight.dtype))
+        change = tf.cast(weight, average.dtype) - average
+        average.assign_add(change * tf.cast(share, average.dtype))
 
 
 def _check(decay: float) -> None:

@@ -42,16 +42,17 @@ class ProportionalTailAverage(WeightAverage):
     def add(self, weights: Weights) -> None:
         full = not self._sums or self._sums[-1].count == self._block_length
         if full and len(self._sums) == 2 * self.blocks:
-            self._sums = [
-                _joined(self._sums[i], self._sums[i + 1])
-                for i in range(0, len(self._sums), 2)
-            ]
+            for earlier, later in zip(self._sums[::2], self._sums[1::2], strict=True):
+                earlier.join(later)
+            self._sums = self._sums[::2]
             self._block_length *= 2
         if full:
             self._sums.append(WeightSum())
         self._sums[-1].add(weights)
 
     def proposal(self, weights: Weights) -> tuple[Weights, int]:
+        if not self._sums:
+            return weights, 1
         wanted = math.ceil(self.share * self.steps)
         total, length = self._sums[-1].mean(), self._sums[-1].count
         for block in reversed(self._sums[:-1]):
@@ -75,11 +76,3 @@ class ProportionalTailAverage(WeightAverage):
         for block in state["sums"]:
             self._sums.append(WeightSum())
             self._sums[-1].set_state(block, on_device)
-
-
-def _joined(first: WeightSum, second: WeightSum) -> WeightSum:
-    """Returns the sum of two blocks, in the memory of the first."""
-    count = first.count + second.count
-    first.add(second.sums())
-    first.count = count
-    return first

@@ -9,8 +9,9 @@ from rlm_tf.averaging.weight_average import (
     AveragedWeights,
     LossFunction,
     WeightAverage,
+    loss_of,
 )
-from rlm_tf.averaging.weight_sum import Weights, WeightSum
+from rlm_tf.averaging.weight_sum import Weights, WeightSum, copies
 from rlm_tf.checks import check_integer
 
 
@@ -102,7 +103,8 @@ class TriggeredAverage(TailAverage):
 
     def evaluate(self, loss_fn: LossFunction, weights: Weights) -> AveragedWeights:
         if self.steps < self.start_step:
-            loss = float(loss_fn(weights))
+            weights = copies(weights)
+            loss = loss_of(loss_fn, weights)
             self._stale = 0 if loss < self._best else self._stale + 1
             self._best = min(self._best, loss)
             if self._stale >= self.patience:

@@ -10,8 +10,9 @@ from rlm_tf.averaging.weight_average import (
     AveragedWeights,
     LossFunction,
     WeightAverage,
+    loss_of,
 )
-from rlm_tf.averaging.weight_sum import Weights, WeightSum, to_numpy
+from rlm_tf.averaging.weight_sum import Weights, WeightSum, copies, to_numpy
 from rlm_tf.checks import check_integer
 
 RESETS = ("switch", "both")
@@ -122,18 +123,22 @@ class TwoTailedAverage(WeightAverage):
             The long average (after a switch, that is the short one of before) or, with
             Algorithm 2, the present iterate, and its loss and length.
         """
-        period, self._since_evaluation = self._since_evaluation, 0
+        period = self._since_evaluation
         if not period:
             raise ValueError(
                 "TwoTailedAverage.evaluate: there was no `update` since the last "
                 "evaluation."
             )
-        raw_loss = _loss(loss_fn, weights) if self.extended else math.inf
+        # `loss_fn` may put what it gets into variables that `weights` are.
+        weights = copies(weights)
+        raw_loss = loss_of(loss_fn, weights) if self.extended else math.inf
         short, long = self._short.mean(), None
-        short_loss = long_loss = _loss(loss_fn, short)
+        short_loss = long_loss = loss_of(loss_fn, short)
         if self._older_length:
             long = self._long_mean()
-            long_loss = _loss(loss_fn, long)
+            long_loss = loss_of(loss_fn, long)
+        # Nothing has changed so far: if a loss fails, it can be tried again.
+        self._since_evaluation = 0
         self.losses = {"short": short_loss, "long": long_loss}
         if self.extended:
             self.losses["raw"] = raw_loss
@@ -160,7 +165,7 @@ class TwoTailedAverage(WeightAverage):
         if empty_both:
             self._empty_both()
         assert long is not None  # equal averages always switch
-        return AveragedWeights(long_loss, long, length)
+        return AveragedWeights(long_loss, copies(long), length)
 
     # === Parts ===
 
@@ -201,6 +206,8 @@ class TwoTailedAverage(WeightAverage):
             "short_history": dataclasses.asdict(self._short_history),
             "long_history": dataclasses.asdict(self._long_history),
             "since_evaluation": self._since_evaluation,
+            "event": self.event,
+            "losses": self.losses,
         }
 
     def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
@@ -211,8 +218,5 @@ class TwoTailedAverage(WeightAverage):
         self._short_history = _History(**state["short_history"])
         self._long_history = _History(**state["long_history"])
         self._since_evaluation = state["since_evaluation"]
-
-
-def _loss(loss_fn: LossFunction, weights: Weights) -> float:
-    loss = float(loss_fn(weights))
-    return math.inf if math.isnan(loss) else loss
+        self.event = state["event"]
+        self.losses = dict(state["losses"])

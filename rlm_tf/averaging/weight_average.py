@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from rlm_tf.averaging.weight_sum import Weights
+from rlm_tf.averaging.weight_sum import Weights, copies
 
 LossFunction = Callable[[Weights], float]
 
@@ -74,8 +75,9 @@ class WeightAverage:
             ValueError: If there was no update.
         """
         self._check_updated()
-        proposed, length = self.proposal(weights)
-        return AveragedWeights(float(loss_fn(proposed)), proposed, length)
+        # What is returned must not change with the model.
+        proposed, length = self.proposal(copies(weights))
+        return AveragedWeights(loss_of(loss_fn, proposed), proposed, length)
 
     def get_state(self) -> dict[str, Any]:
         """Returns all that is remembered: JSON values and NumPy arrays."""
@@ -95,3 +97,9 @@ class WeightAverage:
             raise ValueError(
                 f"{type(self).__name__}.evaluate: there was no `update` yet."
             )
+
+
+def loss_of(loss_fn: LossFunction, weights: Weights) -> float:
+    """Returns the loss with weights; infinity if it is not a number."""
+    loss = float(loss_fn(weights))
+    return math.inf if math.isnan(loss) else loss

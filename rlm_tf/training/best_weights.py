@@ -15,18 +15,24 @@ class BestWeights:
     """Keeps a copy of weights and optimiser slots, and the value they reached.
 
     Copied are the weights and what the optimiser keeps for each of them (momentum of
-    other weights would mislead). Not copied: learning rate, number of iterations and
-    the scale of a loss-scaling optimiser, which go on; random and carried states, which
-    belong to the position in the data; the weights of restricted models, which do not
-    change. The copy is in memory; a checkpoint of
-    `ExactResume` keeps it as part of the state of the callback that owns it.
+    other weights would mislead). Not copied: the learning rate and the scale of a
+    loss-scaling optimiser, which go on; random and carried states, which belong to the
+    position in the data; the weights of restricted models, which do not change. The
+    copy is in memory; a checkpoint of `ExactResume` keeps it as part of the state of
+    the callback that owns it.
+
+    Args:
+        with_iterations: Whether the optimiser's number of iterations is copied, too. Of
+            Adam's early second moments a late number takes too large steps; schedules
+            and draws that follow the number go back with it.
 
     Attributes:
         value: The best value so far, infinity before the first.
         epoch: Epoch in which it was reached, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, with_iterations: bool = False) -> None:
+        self.with_iterations = with_iterations
         self.value = math.inf
         self.epoch: int | None = None
         self._arrays: list[np.ndarray] = []
@@ -40,7 +46,7 @@ class BestWeights:
         """Copies the model's present weights, which reached `value` in `epoch`."""
         self.value = value
         self.epoch = epoch
-        self._arrays = [np.array(v.value.numpy()) for v in _variables(model)]
+        self._arrays = [np.array(v.value.numpy()) for v in self._variables(model)]
 
     def restore(self, model: keras.Model) -> None:
         """Puts the copy back into the model.
@@ -48,7 +54,7 @@ class BestWeights:
         Raises:
             ValueError: If there is no copy, or the model has other weights.
         """
-        variables = _variables(model)
+        variables = self._variables(model)
         if len(variables) != len(self._arrays):
             raise ValueError(
                 f"BestWeights.restore: the model has {len(variables)} weights and "
@@ -67,10 +73,12 @@ class BestWeights:
         self.epoch = state["epoch"]
         self._arrays = list(state["arrays"])
 
-
-def _variables(model: keras.Model) -> list[keras.Variable]:
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    goes_on = (optimizer.iterations, optimizer.learning_rate)
-    slots = [v for v in optimizer.variables if not any(v is g for g in goes_on)]
-    fixed = {id(weight) for weight in fixed_weights(model)}
-    return [*(v for v in model.weights if id(v) not in fixed), *slots]
+    def _variables(self, model: keras.Model) -> list[keras.Variable]:
+        optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+        goes_on = [optimizer.learning_rate]
+        if not self.with_iterations:
+            # Where gradients are accumulated, the property is another number.
+            goes_on.append(getattr(optimizer, "_iterations", optimizer.iterations))
+        slots = [v for v in optimizer.variables if not any(v is g for g in goes_on)]
+        fixed = {id(weight) for weight in fixed_weights(model)}
+        return [*(v for v in model.weights if id(v) not in fixed), *slots]

@@ -33,10 +33,11 @@ class DivergenceGuard(keras.callbacks.Callback):
     """Stops training at a metric that is not finite, or falls back and goes on.
 
     Metrics are means over the epoch so far, so one bad step shows in all later ones; it
-    is enough to look every few steps. With `recover`, the best weights come back, the
-    learning rate is multiplied by `factor`, carried states that are not finite become
-    zero, metrics start anew, and training goes on at the same position in the data. The
-    logs of that epoch cover the steps after the recovery.
+    is enough to look every few steps. With `recover`, the best weights come back with
+    what the optimiser knew when it had them, the learning rate is multiplied by
+    `factor`, carried states that are not finite become zero, metrics start anew, and
+    training goes on at the same position in the data. The logs of that epoch cover the
+    steps after the recovery.
 
     Args:
         every_steps: Steps between looks within an epoch. Epochs' ends are always looked
@@ -54,7 +55,9 @@ class DivergenceGuard(keras.callbacks.Callback):
         threshold: An epoch whose `monitor` exceeds the lowest so far by more than this
             counts as divergence, too; None: it does not.
         also: Callbacks whose state goes back with the weights of `monitor` or of the
-            last look, such as averages of weights.
+            last look: by their `rewind(state)`, or `set_state(state)` if they have
+            none. Averages of weights belong here, before the guard among callbacks:
+            running sums that have met a weight that is not a number never recover.
 
     Attributes:
         recoveries: Number of recoveries so far.
@@ -100,7 +103,7 @@ class DivergenceGuard(keras.callbacks.Callback):
         self.threshold = threshold
         self.also = list(also)
         self.recoveries = 0
-        self._last_finite = BestWeights()
+        self._last_finite = BestWeights(with_iterations=True)
         self._of_others: list[Any] = []
         self._epoch = 0
         self._rate = math.inf
@@ -124,11 +127,15 @@ class DivergenceGuard(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         found = dict(logs or {})
-        if self.monitor is not None and self.recover:
+        if self.monitor is not None and (self.recover or self.threshold is not None):
             value = monitored(found, self.monitor, type(self).__name__)
             lowest = self._last_finite.value
-            if math.isfinite(value) and value < lowest:
-                self._capture(value)
+            in_order = all(math.isfinite(float(v)) for v in found.values())
+            if in_order and value < lowest:
+                if self.recover:
+                    self._capture(value)
+                else:
+                    self._last_finite.value = value
             elif self.threshold is not None and value > lowest + self.threshold:
                 found = {f"{self.monitor} (best {lowest:g})": value, **found}
                 self._diverged(found, "its end")
@@ -141,7 +148,7 @@ class DivergenceGuard(keras.callbacks.Callback):
             if not self.recover:
                 return
             if self._has_best():
-                self._last_finite = BestWeights()
+                self._last_finite = BestWeights(with_iterations=True)
             elif (
                 not math.isfinite(self._last_finite.value)
                 and first_not_finite(self.model) is None
@@ -188,7 +195,11 @@ class DivergenceGuard(keras.callbacks.Callback):
         source.restore(self.model)
         if source is self._last_finite:
             for callback, state in zip(self.also, self._of_others, strict=True):
-                set_callback_state(callback, copy.deepcopy(state))
+                rewind = getattr(callback, "rewind", None)
+                if rewind is None:
+                    set_callback_state(callback, copy.deepcopy(state))
+                else:
+                    rewind(copy.deepcopy(state))
         rate = min(get_learning_rate(self.model), self._rate * self.factor)
         self._rate = rate
         set_learning_rate(self.model, rate)

@@ -225,8 +225,8 @@ def test_resumes_exactly(tmp_path, options, kills):
     assert one.evaluations == other.evaluations
     for a, b in zip(one.get_state()["best"], other.get_state()["best"], strict=True):
         np.testing.assert_array_equal(a, b)
-    states = [c.average.get_state()["short"]["sums"] for c in (one, other)]
-    for a, b in zip(*states, strict=True):
+    states = [c.average.get_state()["short"] for c in (one, other)]
+    for a, b in zip(*(state["block"] for state in states), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
