@@ -49,8 +49,14 @@ flags.DEFINE_list(
 flags.DEFINE_integer(
     "mc_samples",
     0,
-    "Evaluate dynamically and with so many dropout masks, too, at the end of each run.",
+    "Evaluate the model of each run dynamically and with so many dropout masks, too.",
     lower_bound=0,
+)
+flags.DEFINE_integer(
+    "dynamic_mc_samples",
+    4,
+    "How many where every mask has weights of its own that follow the text.",
+    lower_bound=1,
 )
 run_flags.define_run_flags("mogrifier_lm")
 config_flags.define_flags(configs.RunConfig, without=("seed",))
@@ -88,6 +94,17 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
         for name, config in chosen.items()
     ]
     rows = run_all(runs, output, results, FLAGS.resume)
+    if FLAGS.mc_samples:
+        settings = evaluating.Settings(FLAGS.mc_samples, FLAGS.dynamic_mc_samples)
+        rows = [
+            evaluating.add_ways(
+                results / f"{name}.json",
+                output / name,
+                corpora[config.corpus],
+                settings,
+            )
+            for name, config in chosen.items()
+        ]
     parts = [report.results_table(rows), report.ways_table(rows)]
     text = "\n\n".join(filter(None, parts))
     (output / "table.md").write_text(text + "\n", "utf-8")
@@ -113,15 +130,15 @@ def _train(
     config: configs.RunConfig, corpus: Corpus, folder: pathlib.Path
 ) -> dict[str, object]:
     prepared = training.prepare(config, corpus, FLAGS.strategy)
-    ways = evaluating.Settings(FLAGS.mc_samples) if FLAGS.mc_samples else None
-    return training.train(prepared, folder, FLAGS.checkpoint_seconds, ways)
+    return training.train(prepared, folder, FLAGS.checkpoint_seconds)
 
 
 def _configs() -> dict[str, configs.RunConfig]:
     seeds = run_flags.seeds()
     if FLAGS.study:
         run_flags.refuse_settings_beside_study(configs.RunConfig, ("preset",))
-        chosen = STUDIES[FLAGS.study](seeds)
+        rows = run_flags.folders()[1]
+        chosen = STUDIES[FLAGS.study](seeds, rows)
         if FLAGS.only:
             chosen = {
                 name: config

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import pathlib
 import time
 from collections.abc import Callable, Mapping
@@ -62,6 +63,7 @@ def run_study(study: Study) -> None:
     flags.DEFINE_list(
         "parts", [], f"Which parts: {', '.join(study.parts)}; none: all of them."
     )
+    flags.DEFINE_string("data_dir", None, "Folder of the corpora [RLM_DATA_DIR].")
     flags.DEFINE_string(
         "output_dir", f"runs/{study.name}", "Folder of the figures and tables."
     )
@@ -71,6 +73,8 @@ def run_study(study: Study) -> None:
     flags.DEFINE_boolean(
         "resume", True, "Skip parts whose numbers are there; --noresume: compute anew."
     )
+    for name in ("preset", "parts", "data_dir", "output_dir", "results_dir", "resume"):
+        config_flags.show_in_help(name)
     config_flags.define_flags(type(study.presets[presets[0]]))
 
     def main(arguments: list[str]) -> None:
@@ -93,6 +97,9 @@ def _run(study: Study) -> None:
     config.check()
     output = pathlib.Path(FLAGS.output_dir)
     results = pathlib.Path(FLAGS.results_dir or output / "results")
+    if FLAGS.data_dir is not None:
+        # Where the loaders of all parts look.
+        os.environ["RLM_DATA_DIR"] = FLAGS.data_dir
     machine.commit()
     for number, name in enumerate(wanted, start=1):
         path = results / f"{name}.json"

@@ -111,8 +111,16 @@ class StepTimer(keras.callbacks.Callback):
                 self._others.append(others)
         self._steps = 0
 
+    def get_state(self) -> dict[str, Any]:
+        """Returns the times so far, for a checkpoint."""
+        return {"times": self._times, "others": self._others}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes over what `get_state` returned."""
+        self._times, self._others = list(state["times"]), list(state["others"])
+
     def result(self) -> dict[str, float | None]:
-        """Returns medians over the epochs of this process.
+        """Returns medians over the epochs.
 
         `step_ms`, milliseconds a training step, and `other_cores`, how many cores other
         programs kept busy meanwhile.

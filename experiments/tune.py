@@ -1,15 +1,18 @@
 """Tunes a recurrent language model with Gaussian-process bandits.
 
     python -m experiments.tune --space=mogrifier --preset=small --trials=20
+    python -m experiments.tune --space=dynamic-words --run_dir=runs/mogrifier_lm/RUN
 
 `--space` is one of the published search spaces; what it does not name comes from the
 preset and the flags, as in `experiments.mogrifier_lm`. All trials have one budget of
-parameters. A search that was killed goes on, its running trial included (--resume).
+parameters. The spaces `dynamic-...` are those of dynamic evaluation, of the model of a
+finished run. A search that was killed goes on, its running trial included (--resume).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 import shutil
 from typing import Any
@@ -26,16 +29,29 @@ import keras  # noqa: E402
 from experiments.imm.config import check_same_settings  # noqa: E402
 from experiments.imm.row import read_row  # noqa: E402
 from experiments.mogrifier import config as configs  # noqa: E402
-from experiments.mogrifier import training, tuning  # noqa: E402
+from experiments.mogrifier import evaluating, training, tuning  # noqa: E402
 from experiments.mogrifier.presets import PRESETS  # noqa: E402
-from experiments.mogrifier.search_spaces import SPACES  # noqa: E402
+from experiments.mogrifier.search_spaces import (  # noqa: E402
+    DYNAMIC_SPACES,
+    FIXED,
+    SPACES,
+    Space,
+)
 from experiments.run_files import write_json  # noqa: E402
+from rlm_tf import evaluation  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
+from rlm_tf.evaluation.window_stream import language_model_of  # noqa: E402
+from rlm_tf.training import TrainingDivergedError  # noqa: E402
 
 FLAGS = flags.FLAGS
 
 flags.DEFINE_enum("preset", "small", sorted(PRESETS), "Settings to start from.")
-flags.DEFINE_enum("space", "mogrifier", sorted(SPACES), "What is tuned.")
+flags.DEFINE_enum(
+    "space", "mogrifier", sorted({**SPACES, **DYNAMIC_SPACES}), "What is tuned."
+)
+flags.DEFINE_string(
+    "run_dir", None, "Of dynamic evaluation: folder of a run of mogrifier_lm."
+)
 flags.DEFINE_integer("trials", 20, "Trials in all.", lower_bound=1)
 flags.DEFINE_integer("initial", 8, "Random trials at the beginning.", lower_bound=1)
 flags.DEFINE_string("data_dir", None, "Folder of the corpora [RLM_DATA_DIR].")
@@ -61,32 +77,15 @@ def _search() -> None:
     seeds = [config_flags.read_as("seeds", seed, int) for seed in FLAGS.seeds]
     if len(seeds) != 1:
         raise ValueError(f"--seeds must name one integer, found {len(seeds)}.")
-    space = SPACES[FLAGS.space]
-    both = sorted(set(config_flags.given_flags(configs.RunConfig)) & set(space))
-    if both:
-        raise ValueError(
-            f"--space={FLAGS.space} tunes what is given: {', '.join(both)}."
-        )
-    base = dataclasses.replace(
-        config_flags.config_from_flags(PRESETS[FLAGS.preset]), seed=seeds[0]
-    )
-    configs.check_config(base)
-    corpus = load_corpus(base.corpus, FLAGS.data_dir)
     output = pathlib.Path(FLAGS.output_dir)
+    dynamic = FLAGS.space in DYNAMIC_SPACES
+    space = {**SPACES, **DYNAMIC_SPACES}[FLAGS.space]
     if not FLAGS.resume:
         shutil.rmtree(output / "search", ignore_errors=True)
-    _check_same(output, base)
-
-    def train(config: configs.RunConfig, folder: pathlib.Path) -> dict[str, Any]:
-        prepared = training.prepare(config, corpus, FLAGS.strategy)
-        row = training.train(prepared, folder)
-        keras.backend.clear_session()
-        return row
-
+    run = _evaluations(output) if dynamic else _trainings(output, space, seeds[0])
     tuner = tuning.Tuner(
-        base,
         space,
-        train,
+        run,
         output,
         trials=FLAGS.trials,
         initial=min(FLAGS.initial, FLAGS.trials),
@@ -102,9 +101,85 @@ def _search() -> None:
     print(f"\n{text}\n\n{output}", flush=True)
 
 
-def _check_same(output: pathlib.Path, base: configs.RunConfig) -> None:
+def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
+    """Returns what trains a model with the values of a trial."""
+    fixed = FIXED.get(FLAGS.space, {})
+    both = sorted(
+        set(config_flags.given_flags(configs.RunConfig)) & ({*space} | {*fixed})
+    )
+    if both:
+        raise ValueError(
+            f"--space={FLAGS.space} tunes what is given: {', '.join(both)}."
+        )
+    base = dataclasses.replace(
+        config_flags.config_from_flags(PRESETS[FLAGS.preset]), seed=seed, **fixed
+    )
+    configs.check_config(base)
+    corpus = load_corpus(base.corpus, FLAGS.data_dir)
+    # A mistake in what all trials share shows now, not in each of them.
+    training.prepare(base, corpus, FLAGS.strategy)
+    _check_same(output, training.settings_of(base, corpus))
+
+    def train(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
+        config = dataclasses.replace(base, **values)
+        prepared = training.prepare(config, corpus, FLAGS.strategy)
+        try:
+            row = training.train(prepared, folder)
+        except TrainingDivergedError as error:
+            print(f"{folder.parent.name}: {error}", flush=True)
+            row = {"loss": math.inf}
+        else:
+            row["loss"] = math.log(row["perplexity"]["valid"])
+        keras.backend.clear_session()
+        return row
+
+    return train
+
+
+def _evaluations(output: pathlib.Path) -> tuning.Try:
+    """Returns what evaluates a model dynamically with the values of a trial."""
+    given = config_flags.given_flags(configs.RunConfig)
+    if given or FLAGS["preset"].present:
+        raise ValueError(
+            f"--space={FLAGS.space} takes the settings of --run_dir; leave out others."
+        )
+    folder = pathlib.Path(FLAGS.run_dir or "")
+    if not FLAGS.run_dir or not (folder / "model.keras").exists():
+        raise ValueError(
+            f"--space={FLAGS.space} needs --run_dir, the folder of a finished run with "
+            f"model.keras; found {FLAGS.run_dir!r}."
+        )
+    settings = read_row(folder / "config.json")
+    corpus = load_corpus(settings["corpus"], FLAGS.data_dir)
+    _check_same(output, settings)
+    model = language_model_of(
+        keras.models.load_model(folder / "model.keras", compile=False)
+    )
+    text = corpus.train[: int(len(corpus.train) * settings["fraction"])]
+    prefix = corpus.vocabulary.eos_id
+
+    def evaluate(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
+        window, values = values["window"], dict(values)
+        del values["window"]
+        statistics = evaluation.gradient_statistics(
+            model, text, evaluating.STATISTICS_ROWS, window, prefix=prefix
+        )
+        nats = evaluating.nats_of(
+            model,
+            corpus.valid[: evaluating.TUNED_ON],
+            1,
+            window,
+            prefix=prefix,
+            dynamic=evaluation.DynamicEvaluation(statistics, **values),
+        )
+        return {"loss": nats, "run_dir": FLAGS.run_dir}
+
+    return evaluate
+
+
+def _check_same(output: pathlib.Path, settings: dict[str, Any]) -> None:
     """Raises ValueError if the search there is around other settings or in another."""
-    wanted = {**dataclasses.asdict(base), "space": FLAGS.space, "text_sha256": None}
+    wanted = {**settings, "space": FLAGS.space}
     path = output / "search.json"
     if path.exists() and (output / "search").exists():
         check_same_settings(

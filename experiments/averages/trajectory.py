@@ -42,7 +42,8 @@ def compute(config: AveragingConfig) -> dict[str, Any]:
         )
     train(config, given, list(callbacks.values()), epochs=config.epochs)
     curves = {name: curve(callback) for name, callback in callbacks.items()}
-    by_training.put_validation_losses(curves["2TA, E, by training loss"])
+    name = "2TA, E, by training loss"
+    by_training.put_validation_losses(curves[name], callbacks[name])
     return {"period": period, "steps": steps, "curves": curves}
 
 
@@ -66,20 +67,23 @@ class ByTrainingLoss:
 
     def __init__(self, given: Texts):
         self._given = given
-        self._seen: list[tuple[float, float]] = []
+        # Validation loss by training loss, which no two iterates share.
+        self._seen: dict[float, float] = {}
 
     def __call__(self, model: keras.Model) -> float:
         loss = nll_of(model, self._given.train_loss)
-        self._seen.append((loss, nll_of(model, self._given.valid)))
+        self._seen[loss] = nll_of(model, self._given.valid)
         return loss
 
-    def put_validation_losses(self, columns: dict[str, list[Any]]) -> None:
+    def put_validation_losses(
+        self, columns: dict[str, list[Any]], callback: averaging.WeightAveraging
+    ) -> None:
         """Puts the validation loss of what was proposed beside its training loss."""
-        columns["training_loss"] = columns["loss"]
-        columns["loss"] = [
-            round(min(self._seen, key=lambda pair: abs(pair[0] - loss))[1], 5)
-            for loss in columns["training_loss"]
-        ]
+        for name in ("loss", "raw_loss"):
+            columns[f"training_{name}"] = columns[name]
+            columns[name] = [
+                round(self._seen[row[name]], 5) for row in callback.evaluations
+            ]
 
 
 def _period(config: AveragingConfig, given: Texts) -> int:

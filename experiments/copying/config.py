@@ -59,10 +59,10 @@ class CopyConfig:
                     f"--{name} must be at least --batch_size, {self.batch_size}; found "
                     f"{getattr(self, name)}."
                 )
-        if self.steps < self.evaluations:
+        if self.steps % self.evaluations:
             raise ValueError(
-                f"--steps must be at least --evaluations, {self.evaluations}; found "
-                f"{self.steps}."
+                f"--steps must be a multiple of --evaluations, {self.evaluations}; "
+                f"found {self.steps}."
             )
         for name in ("embedding_ratio", "mogrifier_ratio"):
             if getattr(self, name) <= 0:
@@ -92,6 +92,20 @@ PRESETS = {
         learning_rates=(0.001, 0.002, 0.004),
         num_tokens=1000,
         budget=10_000_000,
+        embedding_ratio=498 / 787,
+        mogrifier_ratio=41 / 1054,
+        rounds=5,
+        rank=64,
+        steps=20_000,
+        eval_examples=10_000,
+        evaluations=100,
+    ),
+    # The same with 24 million parameters and 10,000 tokens.
+    "paper-24m": CopyConfig(
+        lengths=(50, 100, 150, 200),
+        learning_rates=(0.001, 0.002, 0.004),
+        num_tokens=10_000,
+        budget=24_000_000,
         embedding_ratio=498 / 787,
         mogrifier_ratio=41 / 1054,
         rounds=5,

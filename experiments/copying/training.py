@@ -97,14 +97,13 @@ def train(
     model.compile(keras.optimizers.Adam(rate, beta_1=0.0, epsilon=1e-8))
     every = config.steps // config.evaluations
     batches = config.train_examples // config.batch_size
+    examples = task.dataset("train", config.train_examples, config.batch_size)
 
     def one_epoch(epoch: tf.Tensor, start: tf.Tensor) -> tf.data.Dataset:
         """Steps between two evaluations; examples come again when all were seen."""
         first = (epoch * every + start) % batches
-        data = task.dataset(
-            "train", config.train_examples, config.batch_size, first
-        ).concatenate(task.dataset("train", config.train_examples, config.batch_size))
-        return data.take(every - start)
+        rest = task.dataset("train", config.train_examples, config.batch_size, first)
+        return rest.concatenate(examples.repeat()).take(every - start)
 
     valid = task.dataset("valid", config.eval_examples, config.batch_size)
     average = TriggeredAverage(
@@ -114,17 +113,13 @@ def train(
     data = ResumableBatches(one_epoch, steps=every)
     log = MetricsLog(folder / "metrics.jsonl")
     timer = run_files.StepTimer()
-    saver = ExactResume(folder / "checkpoints", data, [averaging, log])
+    saver = ExactResume(folder / "checkpoints", data, [timer, averaging, log])
     began = time.perf_counter()
     model.fit(
         data.dataset,
         epochs=config.evaluations,
         shuffle=False,
-        callbacks=[
-            timer,
-            saver,
-            run_files.EpochProgress(folder.name, config.evaluations),
-        ],
+        callbacks=[saver, run_files.EpochProgress(folder.name, config.evaluations)],
         verbose=0,
     )
     with averaging.best(model):

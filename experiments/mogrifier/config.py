@@ -150,5 +150,26 @@ def check_config(config: RunConfig) -> None:
             raise ValueError(
                 f"--{field} must lie in [0, 1), found {getattr(config, field)}."
             )
+    _check_of_use(config)
     if config.uses_chrono and config.longest <= 2:
         raise ValueError(f"--longest must be 0 or above 2, found {config.longest}.")
+
+
+def _check_of_use(config: RunConfig) -> None:
+    """Raises ValueError for a setting that the others make pointless."""
+    default = RunConfig()
+    idle = []
+    if not config.rounds:
+        idle += [(name, "--rounds") for name in ("rank", "condition", "gate_bias")]
+    if config.cell not in ("lstm", "mlstm"):
+        idle.append(("cap_input_gate", f"--cell={config.cell}"))
+    if config.cell not in ("lstm", "mlstm", "rlstm"):
+        idle.append(("longest", f"--cell={config.cell}"))
+    for name, cause in idle:
+        if getattr(config, name) != getattr(default, name):
+            what = (
+                f"needs {cause}" if cause == "--rounds" else f"means nothing to {cause}"
+            )
+            raise ValueError(f"--{name}={getattr(config, name)} {what}.")
+    if config.condition == "none" and not config.gate_bias:
+        raise ValueError("--condition=none leaves gates only the biases: --gate_bias.")

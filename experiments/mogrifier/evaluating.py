@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
+import pathlib
 import time
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
+from experiments.run_files import write_json
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus
+from rlm_tf.evaluation.window_stream import language_model_of
 
 # Validation tokens on which what dynamic evaluation needs is chosen.
-_TUNED_ON = 10_000
+TUNED_ON = 10_000
 _LEARNING_RATES = (3e-5, 1e-4, 3e-4, 1e-3)
 _DECAYS = (1e-3, 1e-2)
 _EPSILON = 1e-5
 # Rows of the windows of training text whose gradients are measured.
-_STATISTICS_ROWS = 64
+STATISTICS_ROWS = 64
+_ROWS, _WINDOW = 20, 35
 
 
 class Settings(NamedTuple):
@@ -37,6 +43,49 @@ class Settings(NamedTuple):
     window: int = 20
 
 
+def add_ways(
+    path: pathlib.Path, folder: pathlib.Path, corpus: Corpus, settings: Settings
+) -> dict[str, Any]:
+    """Evaluates the model of a finished run in all ways and puts them into its row.
+
+    Args:
+        path: Of the row; if it has them already, nothing is done.
+        folder: Of the run, with model.keras.
+        corpus: Its corpus.
+        settings: How much to spend.
+
+    Returns:
+        The row.
+
+    Raises:
+        ValueError: If the model is not there.
+    """
+    row = json.loads(path.read_text("utf-8"))
+    spent = {"samples": settings.samples, "dynamic_samples": settings.dynamic_samples}
+    earlier = row.get("ways") or {}
+    if all(earlier.get(key) == value for key, value in spent.items()):
+        return row
+    saved = folder / "model.keras"
+    if not saved.exists():
+        raise ValueError(
+            f"--mc_samples needs {saved}, which is not there, although the run was "
+            f"done before ({path}); use another --results_dir, or --noresume."
+        )
+    print(f"{row['name']}: all ways of evaluation", flush=True)
+    model = language_model_of(keras.models.load_model(saved, compile=False))
+    text = corpus.train[: row["corpus"]["train_tokens"]]
+    flags = " ".join(
+        f"--{name}={value}"
+        for name, value in zip(
+            ("mc_samples", "dynamic_mc_samples"), spent.values(), strict=True
+        )
+    )
+    ways = {"command": f"{row['command']} {flags}"}
+    row["ways"] = ways | grid(model, corpus, text, settings)
+    write_json(path, row)
+    return row
+
+
 def grid(
     model: keras.Model, corpus: Corpus, text: np.ndarray, settings: Settings
 ) -> dict[str, Any]:
@@ -45,7 +94,8 @@ def grid(
     Every token is scored once. Dynamic evaluation reads the texts in one row, as it
     must; the others read 20 rows at once. What is chosen (temperature, scale of the
     dropout rates, learning rate and decay) is chosen on validation text, so that the
-    validation column flatters all ways.
+    validation column flatters all ways. Of a model without dropout there is no Monte
+    Carlo evaluation.
 
     Args:
         model: The trained language model.
@@ -55,88 +105,98 @@ def grid(
     """
     eos = corpus.vocabulary.eos_id
     texts = {"valid": corpus.valid, "test": corpus.test}
-    temperature = evaluation.search_temperature(model, corpus.valid, 20, 35, prefix=eos)
-    scale = _best_scale(model, corpus, settings)
-    chosen = _best_dynamic(model, corpus, text, settings)
+    heat = evaluation.search_temperature(
+        model, corpus.valid, _ROWS, _WINDOW, prefix=eos
+    )
+    chosen = _best_dynamic(model, corpus, text, settings, heat)
     statistics = chosen.pop("statistics")
     dynamic = evaluation.DynamicEvaluation(
         statistics, chosen["learning_rate"], chosen["decay"], _EPSILON
     )
     found: dict[str, Any] = {
-        "temperature": temperature,
-        "rate_scale": scale,
+        "temperature": heat,
         "dynamic": {**chosen, "epsilon": _EPSILON, "window": settings.window},
         "samples": settings.samples,
         "dynamic_samples": settings.dynamic_samples,
         "perplexity": {},
         "seconds": {},
     }
-    kinds: dict[str, dict[str, Any]] = {
-        "static": {},
-        "dynamic": {"dynamic": dynamic},
-        "static, Monte Carlo": {
-            "monte_carlo": evaluation.MonteCarloDropout(settings.samples, scale)
-        },
-        "dynamic, Monte Carlo": {
-            "dynamic": dynamic,
-            "monte_carlo": evaluation.MonteCarloDropout(
-                settings.dynamic_samples, scale
-            ),
-        },
-    }
+    kinds: dict[str, dict[str, Any]] = {"static": {}, "dynamic": {"dynamic": dynamic}}
+    if evaluation.has_dropout(model):
+        scale = found["rate_scale"] = _best_scale(model, corpus, settings)
+        many = evaluation.MonteCarloDropout(settings.samples, scale)
+        few = evaluation.MonteCarloDropout(settings.dynamic_samples, scale)
+        kinds["static, Monte Carlo"] = {"monte_carlo": many}
+        kinds["dynamic, Monte Carlo"] = {"dynamic": dynamic, "monte_carlo": few}
     for name, ways in kinds.items():
         began = time.perf_counter()
         found["perplexity"][name] = {}
-        # The mean of many masks is flat enough as it is.
-        heat = 1.0 if "monte_carlo" in ways else temperature
+        rows, window = (1, settings.window) if "dynamic" in ways else (_ROWS, _WINDOW)
         for split, tokens in texts.items():
-            rows = 1 if "dynamic" in ways else 20
-            window = settings.window if "dynamic" in ways else 35
             found["perplexity"][name][split] = evaluation.evaluate(
-                model, tokens, rows, window, prefix=eos, temperature=heat, **ways
+                model,
+                tokens,
+                rows,
+                window,
+                prefix=eos,
+                # The mean of many masks is flat enough as it is.
+                temperature=1.0 if "monte_carlo" in ways else heat,
+                progress=f"{name}, {split}",
+                **ways,
             ).perplexity
         found["seconds"][name] = round(time.perf_counter() - began, 1)
         print(f"{name}: {found['perplexity'][name]}", flush=True)
     return found
 
 
+def nats_of(
+    model: keras.Model, tokens: np.ndarray, rows: int, window: int, **ways: Any
+) -> float:
+    """Returns the loss of a text, nats a token; infinite if it is not a number."""
+    log_probs = evaluation.target_log_probs(model, tokens, rows, window, **ways)
+    nats = -float(np.mean(log_probs, dtype=np.float64))
+    return math.inf if math.isnan(nats) else nats
+
+
 def _best_scale(model: keras.Model, corpus: Corpus, settings: Settings) -> float:
-    text = corpus.valid[:_TUNED_ON]
     samples = max(2, settings.samples // 3)
 
     def nats(scale: float) -> float:
-        monte_carlo = evaluation.MonteCarloDropout(samples, scale)
-        return evaluation.evaluate(
+        return nats_of(
             model,
-            text,
-            20,
-            35,
+            corpus.valid[:TUNED_ON],
+            _ROWS,
+            _WINDOW,
             prefix=corpus.vocabulary.eos_id,
-            monte_carlo=monte_carlo,
-        ).nats_per_token
+            monte_carlo=evaluation.MonteCarloDropout(samples, scale),
+        )
 
     return min(settings.rate_scales, key=nats)
 
 
 def _best_dynamic(
-    model: keras.Model, corpus: Corpus, text: np.ndarray, settings: Settings
+    model: keras.Model,
+    corpus: Corpus,
+    text: np.ndarray,
+    settings: Settings,
+    temperature: float,
 ) -> dict[str, Any]:
     eos = corpus.vocabulary.eos_id
     statistics = evaluation.gradient_statistics(
-        model, text, _STATISTICS_ROWS, settings.window, prefix=eos
+        model, text, STATISTICS_ROWS, settings.window, prefix=eos
     )
     trials = []
     for rate, decay in itertools.product(_LEARNING_RATES, _DECAYS):
-        dynamic = evaluation.DynamicEvaluation(statistics, rate, decay, _EPSILON)
-        result = evaluation.evaluate(
+        nats = nats_of(
             model,
-            corpus.valid[:_TUNED_ON],
+            corpus.valid[:TUNED_ON],
             1,
             settings.window,
             prefix=eos,
-            dynamic=dynamic,
+            temperature=temperature,
+            dynamic=evaluation.DynamicEvaluation(statistics, rate, decay, _EPSILON),
         )
-        trials.append((result.nats_per_token, rate, decay))
+        trials.append((nats, rate, decay))
     nats, rate, decay = min(trials)
     return {
         "statistics": statistics,

@@ -28,7 +28,7 @@ def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 def results_table(rows: Sequence[Row]) -> str:
     """Returns a Markdown table: one line a group, mean and spread over seeds."""
-    unit = "bits" if rows[0]["corpus"]["name"] in _CHARACTERS else "perplexity"
+    unit = _unit(rows)
     titles = [
         "run",
         "seeds",
@@ -60,14 +60,14 @@ def results_table(rows: Sequence[Row]) -> str:
 
 
 def ways_table(rows: Sequence[Row]) -> str:
-    """Returns the perplexities of all ways of evaluating, of rows that have them."""
+    """Returns how well every way of evaluating does, of rows that have them."""
     lines = []
+    unit = _unit(rows)
     for row in rows:
         for way, values in (row.get("ways") or {}).get("perplexity", {}).items():
-            lines.append(
-                [row["name"], way, f"{values['valid']:.2f}", f"{values['test']:.2f}"]
-            )
-    titles = ["run", "evaluation", "valid perplexity", "test perplexity"]
+            numbers = [_spread([values[split]], unit) for split in ("valid", "test")]
+            lines.append([row["name"], way, *numbers])
+    titles = ["run", "evaluation", f"valid {unit}", f"test {unit}"]
     return table(titles, lines, left=(0, 1)) if lines else ""
 
 
@@ -122,6 +122,12 @@ def rounds_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
             axes.plot([rounds] * len(values), values, "o", color=colour, ms=4)
     axes.set(xlabel="rounds", ylabel="perplexity")
     save(figure, path)
+
+
+def _unit(rows: Sequence[Row]) -> str:
+    """Returns bits, a character, where all rows are of characters."""
+    names = {row["corpus"]["name"] for row in rows}
+    return "bits" if names <= set(_CHARACTERS) else "perplexity"
 
 
 def _spread(perplexities: Sequence[float], unit: str) -> str:

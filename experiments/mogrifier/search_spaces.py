@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Range(NamedTuple):
@@ -35,7 +35,7 @@ _GATES: Space = {
 }
 _WORDS: Space = {
     **_RATES,
-    # From 1 on the embedding is as wide as the layers.
+    # From 1 on the embedding is as wide as the layers; the table has 0 for 0.01.
     "embedding_ratio": Range(0.01, 2.0),
     "input_dropout": Range(0.0, 0.9),
     "layer_dropout": Range(0.0, 0.95),
@@ -63,13 +63,22 @@ SPACES: dict[str, Space] = {
     "chapter4-enwik8": {**_ENWIK8, **_GATES, **_CHRONO},
 }
 
+# What each of them sets besides.
+_RESIDUAL = {"connections": "residual", "optimizer": "radam"}
+FIXED: dict[str, dict[str, Any]] = {
+    "lstm": {"rounds": 0, "rank": 0},
+    "enwik8-lstm": {"rounds": 0, "rank": 0},
+    "chapter4": _RESIDUAL,
+    "chapter4-enwik8": _RESIDUAL,
+}
+
 # Table 2.6: dynamic evaluation, of words and of characters.
 _DYNAMIC: Space = {
-    "dynamic_rate": Range(1e-6, 1e-3, log=True),
-    "dynamic_decay": Range(1e-6, 1e-2, log=True),
-    "dynamic_epsilon": Range(1e-8, 1e-2, log=True),
+    "learning_rate": Range(1e-6, 1e-3, log=True),
+    "decay": Range(1e-6, 1e-2, log=True),
+    "epsilon": Range(1e-8, 1e-2, log=True),
 }
 DYNAMIC_SPACES: dict[str, Space] = {
-    "words": {"window": Range(1, 20, integer=True), **_DYNAMIC},
-    "characters": {"window": Range(1, 50, integer=True), **_DYNAMIC},
+    "dynamic-words": {"window": Range(1, 20, integer=True), **_DYNAMIC},
+    "dynamic-characters": {"window": Range(1, 50, integer=True), **_DYNAMIC},
 }

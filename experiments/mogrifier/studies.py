@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.mogrifier.config import RunConfig
 
-# What trials have given.
+# Where the rows of trials are, unless `--results_dir` has some.
 _ROWS = pathlib.Path(__file__).parents[1] / "results" / "mogrifier_lm"
 
 # About 2.5 million parameters on the first quarter of Penn Treebank, all its words.
@@ -42,8 +42,8 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 
 
-def trials(seeds: list[int]) -> dict[str, RunConfig]:
-    """Every arm under every trial."""
+def trials(seeds: list[int], rows: pathlib.Path = _ROWS) -> dict[str, RunConfig]:
+    """Every arm under every trial; no rows are needed."""
     return {
         f"{arm}-{trial}-seed{seed}": dataclasses.replace(
             PTB, **settings, **TRIALS[trial], seed=seed
@@ -75,22 +75,22 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def cells(seeds: list[int]) -> dict[str, RunConfig]:
+def cells(seeds: list[int], rows: pathlib.Path = _ROWS) -> dict[str, RunConfig]:
     """Every arm with its chosen trial."""
     return {
         f"{arm}-seed{seed}": dataclasses.replace(
-            PTB, **settings, **TRIALS[chosen_trial(arm)], seed=seed
+            PTB, **settings, **TRIALS[chosen_trial(arm, rows)], seed=seed
         )
         for arm, settings in ARMS.items()
         for seed in seeds
     }
 
 
-def variants(seeds: list[int]) -> dict[str, RunConfig]:
+def variants(seeds: list[int], rows: pathlib.Path = _ROWS) -> dict[str, RunConfig]:
     """The other rows of Table 2.3, more and fewer rounds, and single changes."""
     return {
         f"{name}-seed{seed}": dataclasses.replace(
-            PTB, **changes, **TRIALS[chosen_trial(arm)], seed=seed
+            PTB, **changes, **TRIALS[chosen_trial(arm, rows)], seed=seed
         )
         for name, (arm, changes) in VARIANTS.items()
         for seed in seeds
@@ -100,10 +100,15 @@ def variants(seeds: list[int]) -> dict[str, RunConfig]:
 def chosen_trial(arm: str, rows: pathlib.Path = _ROWS) -> str:
     """Returns the trial of an arm with the lowest validation perplexity.
 
+    Args:
+        arm: One of `ARMS`.
+        rows: Folder of results; without a folder `trials` in it, the repository's.
+
     Raises:
         ValueError: If the row of a trial is missing.
     """
     found = {}
+    rows = rows if (rows / "trials").is_dir() else _ROWS
     for trial in TRIALS:
         path = rows / "trials" / f"{arm}-{trial}-seed1.json"
         if not path.exists():
@@ -115,5 +120,5 @@ def chosen_trial(arm: str, rows: pathlib.Path = _ROWS) -> str:
     return min(found, key=lambda trial: found[trial])
 
 
-Study = Callable[[list[int]], dict[str, RunConfig]]
+Study = Callable[[list[int], pathlib.Path], dict[str, RunConfig]]
 STUDIES: dict[str, Study] = {"trials": trials, "cells": cells, "variants": variants}

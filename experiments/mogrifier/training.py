@@ -16,7 +16,6 @@ from experiments.benchmarks import machine
 from experiments.imm.row import text_digest
 from experiments.mogrifier.analysis import analyse
 from experiments.mogrifier.config import RunConfig
-from experiments.mogrifier.evaluating import Settings, grid
 from experiments.mogrifier.model import build_model, width_of
 from rlm_tf import averaging, distribution, evaluation
 from rlm_tf.data import Corpus, contiguous_batches
@@ -105,7 +104,6 @@ def train(
     prepared: Prepared,
     folder: pathlib.Path,
     checkpoint_seconds: float = 120.0,
-    ways: Settings | None = None,
 ) -> dict[str, Any]:
     """Trains a model; in the end it has the weights of its best evaluation.
 
@@ -118,8 +116,6 @@ def train(
         folder: Where it is trained.
         checkpoint_seconds: Within an epoch, a checkpoint is written when the last is
             this old.
-        ways: How much is spent on Monte Carlo and dynamic evaluation in the end; None:
-            nothing.
 
     Returns:
         The row of results.
@@ -141,7 +137,9 @@ def train(
         monitor="averaged_loss" if config.period <= batches.steps else None,
         also=[averages],
     )
+    timer = run_files.StepTimer()
     kept: list[keras.callbacks.Callback] = [
+        timer,
         averages,
         log,
         run_files.TensorBoardScalars(folder / "tensorboard", log),
@@ -154,7 +152,6 @@ def train(
             )
         )
     data = ResumableBatches(batches)
-    timer = run_files.StepTimer()
     saver = ExactResume(
         folder / "checkpoints", data, kept, every_seconds=checkpoint_seconds
     )
@@ -162,7 +159,7 @@ def train(
         data.dataset,
         epochs=config.epochs,
         shuffle=False,
-        callbacks=[timer, saver, run_files.EpochProgress(folder.name, config.epochs)],
+        callbacks=[saver, run_files.EpochProgress(folder.name, config.epochs)],
         verbose=0,
     )
     with averages.best(model):
@@ -174,7 +171,6 @@ def train(
             ).perplexity
             for name, tokens in (("valid", corpus.valid), ("test", corpus.test))
         }
-        found = None if ways is None else grid(model, corpus, text, ways)
         evidence = analyse(language_model_of(model), corpus, text)
     raw = evaluation.evaluate(
         model, corpus.valid, config.batch_size, config.window, prefix=eos
@@ -196,7 +192,6 @@ def train(
         "parameters": count_parameters(model),
         "perplexity": perplexity,
         "raw_valid_perplexity": raw.perplexity,
-        "ways": found,
         "evidence": evidence,
         "recoveries": guard.recoveries,
         "epochs": len(rows),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import math
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,24 +13,27 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.drawing import save, table
-from experiments.mogrifier.config import RunConfig
 from experiments.mogrifier.search_spaces import Range, Space
+from experiments.run_files import write_json
 
-# Maps the settings of a trial and its folder to its row of results.
-Train = Callable[[RunConfig, pathlib.Path], dict[str, Any]]
+# Maps the values of a trial and its folder to its row of results, which has a `loss`.
+Try = Callable[[dict[str, Any], pathlib.Path], dict[str, Any]]
+
+
+# Nats a token of what diverged: a Gaussian process needs finite numbers.
+_VERY_BAD = 20.0
 
 
 class Tuner(keras_tuner.Tuner):
-    """Runs trials of a search space around a base configuration.
+    """Runs trials of a search space.
 
-    Each trial trains a model of the same budget and keeps its row in its folder; a
-    trial that was killed goes on where it stood. The objective is the lowest validation
-    loss that was reported, nats a token.
+    Each keeps its row in its folder; a trial that was killed is run again. The
+    objective is the loss in its row, nats a token; where that is not finite, the trial
+    counts as very bad.
 
     Args:
-        base: What is not tuned.
-        space: What is.
-        train: See `Train`.
+        space: What is tuned.
+        run: See `Try`.
         folder: Of all that is written; a search that is there goes on.
         trials: Number of trials in all.
         initial: Random ones before the Gaussian process chooses.
@@ -39,18 +42,16 @@ class Tuner(keras_tuner.Tuner):
 
     def __init__(
         self,
-        base: RunConfig,
         space: Space,
-        train: Train,
+        run: Try,
         folder: pathlib.Path,
         *,
         trials: int,
         initial: int,
         seed: int,
     ):
-        self.base = base
         self.space = space
-        self.train = train
+        self.run = run
         oracle = keras_tuner.oracles.BayesianOptimizationOracle(
             objective=keras_tuner.Objective("loss", "min"),
             max_trials=trials,
@@ -73,13 +74,12 @@ class Tuner(keras_tuner.Tuner):
 
     def run_trial(self, trial: Any, *args: Any, **kwargs: Any) -> dict[str, float]:
         values = settings_of(trial.hyperparameters.values, self.space)
-        config = dataclasses.replace(self.base, **values)
-        folder = pathlib.Path(self.get_trial_dir(trial.trial_id)) / "run"
-        row = self.train(config, folder)
-        loss = float(np.log(row["perplexity"]["valid"]))
-        path = pathlib.Path(self.get_trial_dir(trial.trial_id)) / "row.json"
-        path.write_text(json.dumps({"values": values, "loss": loss, **row}) + "\n")
-        return {"loss": loss}
+        folder = pathlib.Path(self.get_trial_dir(trial.trial_id))
+        row = self.run(values, folder / "run")
+        if not math.isfinite(row["loss"]):
+            row["loss"] = _VERY_BAD
+        write_json(folder / "row.json", {"values": values, **row})
+        return {"loss": row["loss"]}
 
     def load_model(self, trial: Any) -> Any:
         raise NotImplementedError("Models are in the folders of the trials.")
@@ -120,25 +120,30 @@ def rows_in(folder: pathlib.Path) -> list[dict[str, Any]]:
 def trials_table(rows: Sequence[dict[str, Any]], most: int = 10) -> str:
     """Returns the best trials as a Markdown table."""
     names = list(rows[0]["values"])
-    titles = ["valid perplexity", "test perplexity", *names]
-    lines = [
-        [
-            f"{row['perplexity']['valid']:.2f}",
-            f"{row['perplexity']['test']:.2f}",
-            *[f"{row['values'][name]:.4g}" for name in names],
-        ]
-        for row in rows[:most]
-    ]
+    splits = list(rows[0].get("perplexity", {}))
+    titles = ["loss, nats", *(f"{split} perplexity" for split in splits), *names]
+    lines = []
+    for row in rows[:most]:
+        found = row.get("perplexity", {})
+        lines.append(
+            [
+                f"{row['loss']:.4f}",
+                *(f"{found[split]:.2f}" if found else "diverged" for split in splits),
+                *(f"{row['values'][name]:.4g}" for name in names),
+            ]
+        )
     return table(titles, lines)
 
 
 def parallel_coordinates(
     rows: Sequence[dict[str, Any]], space: Space, path: pathlib.Path
 ) -> None:
-    """Draws every trial as a line over all hyper-parameters (Figures 2.5 and 2.6).
+    """Draws every trial as a line over all hyper-parameters, as Figures 2.5 and 2.6.
 
-    The best is red, the others the darker the better.
+    The best is red (there, settings near the best are), the others the darker the
+    better; of what diverged there is no line.
     """
+    rows = [row for row in rows if row["loss"] < _VERY_BAD]
     figure, axes = plt.subplots(
         figsize=(1.3 * len(space) + 2.5, 4.5), layout="constrained"
     )

@@ -16,9 +16,9 @@ class ReverseCopy:
 
     An example is n tokens drawn uniformly from V. The encoder reads them and `<eos>`;
     the decoder reads the marker and then, as it goes, the tokens in reverse order,
-    which it has to predict, and `<eos>` after them. Every token is a function of the
-    seed, the split and the number of its example, so the same examples come again in
-    every epoch and on every machine.
+    which it has to predict, and `<eos>` after them. A batch is a function of the seed,
+    the split, its size and its step, so the same examples come again in every epoch and
+    on every machine.
 
     Args:
         length: n.

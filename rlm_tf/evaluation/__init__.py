@@ -11,7 +11,7 @@ from rlm_tf.evaluation.logistic_cross_validation import (
     CrossValidation,
     cross_validate_logistic,
 )
-from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
+from rlm_tf.evaluation.monte_carlo import MonteCarloDropout, has_dropout
 from rlm_tf.evaluation.perplexity import (
     CorpusPerplexity,
     evaluate,
@@ -35,6 +35,7 @@ __all__ = [
     "evaluate",
     "fit_scaling_law",
     "gradient_statistics",
+    "has_dropout",
     "induced_perplexity",
     "interpolate",
     "interpolated_perplexity",

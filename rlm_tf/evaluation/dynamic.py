@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import keras
@@ -12,11 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
-from rlm_tf.evaluation.window_stream import (
-    Adapt,
-    language_model_of,
-    stream_windows,
-)
+from rlm_tf.evaluation.window_stream import WindowReader, language_model_of
 
 
 class GradientStatistics(NamedTuple):
@@ -73,21 +69,32 @@ def gradient_statistics(
     length = -(-len(tokens) // batch_size)
     read = min(-(-length // window), most_windows)
     number = 0
-    for _ in stream_windows(
+    reader = WindowReader(
         model,
-        tokens,
         batch_size,
         window,
         prefix=prefix,
         head=lambda logits, targets: (),
         adapt=add,
-        progress=progress,
-    ):
+    )
+    for _ in reader.windows(tokens, progress=progress):
         number += 1
         if number == read:
             break
     roots = [np.sqrt(total.numpy() / number) for total in squares]
     return GradientStatistics(roots, number)
+
+
+class Adaptation(NamedTuple):
+    """A model's weights on their way through a text.
+
+    Attributes:
+        adapt: Moves them, given a tape and the loss of the window just scored.
+        restore: Puts the trained ones back.
+    """
+
+    adapt: Callable[[tf.GradientTape, tf.Tensor], None]
+    restore: Callable[[], None]
 
 
 class DynamicEvaluation:
@@ -136,8 +143,8 @@ class DynamicEvaluation:
         self.epsilon = epsilon
 
     @contextlib.contextmanager
-    def of(self, model: keras.Model) -> Iterator[Adapt]:
-        """Yields what adapts a model's weights; in the end they are what they were.
+    def of(self, model: keras.Model) -> Iterator[Adaptation]:
+        """Yields what moves a model's weights; in the end they are what they were.
 
         Raises:
             ValueError: If the statistics are of a model with other weights.
@@ -176,11 +183,14 @@ class DynamicEvaluation:
             ):
                 v.assign_add(decay * (start - v) - rate * gradient)
 
-        try:
-            yield adapt
-        finally:
+        def restore() -> None:
             for variable, start in zip(variables, trained, strict=True):
                 variable.assign(start)
+
+        try:
+            yield Adaptation(adapt, restore)
+        finally:
+            restore()
 
 
 def _dense_gradients(

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
 from rlm_tf.data.batches import MOST_IDS
-from rlm_tf.evaluation.window_stream import language_model_of, stream_windows
+from rlm_tf.evaluation.window_stream import WindowReader, language_model_of
 from rlm_tf.numerics import perplexity
 
 
@@ -100,15 +100,14 @@ def induced_perplexity(
     text_contexts = [contexts[:-1] for contexts in text_contexts]
     pairs = _Pairs(text_contexts, next_words, num_train_contexts)
     sums = np.zeros(len(pairs.words), np.float64)
-    for output in stream_windows(
+    reader = WindowReader(
         model,
-        train_tokens,
         batch_size,
         window,
         prefix=prefix,
         head=lambda logits, _: (logits, tf.reduce_logsumexp(logits, axis=-1)),
-        progress=progress,
-    ):
+    )
+    for output in reader.windows(train_tokens, progress=progress):
         logits, log_normalizer = output.outputs
         pairs.add(
             sums,

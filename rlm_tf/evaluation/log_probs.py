@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 
 import keras
 import numpy as np
@@ -10,7 +11,7 @@ import tensorflow as tf
 
 from rlm_tf.evaluation.dynamic import DynamicEvaluation
 from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
-from rlm_tf.evaluation.window_stream import language_model_of, stream_windows
+from rlm_tf.evaluation.window_stream import WindowReader, language_model_of
 from rlm_tf.restricted import RestrictedModel
 
 
@@ -71,41 +72,79 @@ def target_log_probs(
         ValueError: If `tokens` is empty or not a vector of integers, or a size or the
             temperature is not positive.
     """
-    if not 0 < temperature < np.inf:
-        raise ValueError(
-            "target_log_probs: `temperature` must be positive and finite, found "
-            f"{temperature}."
-        )
+    with scorer(
+        model,
+        batch_size,
+        window,
+        prefix=prefix,
+        dynamic=dynamic,
+        monte_carlo=monte_carlo,
+        progress=progress,
+    ) as score:
+        return score(tokens, temperature)
+
+
+@contextlib.contextmanager
+def scorer(
+    model: keras.Model,
+    batch_size: int,
+    window: int,
+    *,
+    prefix: int,
+    dynamic: DynamicEvaluation | None = None,
+    monte_carlo: MonteCarloDropout | None = None,
+    progress: str | None = None,
+) -> Iterator[Callable[[np.ndarray, float], np.ndarray]]:
+    """Yields `target_log_probs` of tokens and a temperature, compiled once for many.
+
+    Arguments and errors are those of `target_log_probs`.
+    """
     model = language_model_of(model)
+    with contextlib.ExitStack() as stack:
+        if monte_carlo is not None:
+            stack.enter_context(monte_carlo.of(model))
+        moves = None if dynamic is None else stack.enter_context(dynamic.of(model))
+        reader = WindowReader(
+            model,
+            batch_size,
+            window,
+            prefix=prefix,
+            head=log_softmax_at,
+            training=monte_carlo is not None,
+            adapt=moves and moves.adapt,
+        )
 
-    def one_pass(label: str | None) -> np.ndarray:
-        result = np.empty(len(tokens), np.float32)
-        adaptation = contextlib.nullcontext() if dynamic is None else dynamic.of(model)
-        with adaptation as adapt:
-            for output in stream_windows(
-                model,
-                tokens,
-                batch_size,
-                window,
-                prefix=prefix,
-                head=log_softmax_at,
-                temperature=temperature,
-                training=monte_carlo is not None,
-                adapt=adapt,
-                progress=label,
-            ):
-                result[output.positions[output.valid]] = output.outputs[output.valid]
-        return result
+        def one_pass(
+            tokens: np.ndarray, temperature: float, label: str | None
+        ) -> np.ndarray:
+            result = np.empty(len(tokens), np.float32)
+            try:
+                for output in reader.windows(
+                    tokens, temperature=temperature, progress=label
+                ):
+                    found = output.outputs[output.valid]
+                    result[output.positions[output.valid]] = found
+            finally:
+                if moves is not None:
+                    moves.restore()
+            return result
 
-    if monte_carlo is None:
-        return one_pass(progress)
-    with monte_carlo.of(model):
-        total = None
-        for sample in range(monte_carlo.samples):
-            label = progress and f"{progress}, sample {sample + 1}"
-            log_probs = one_pass(label).astype(np.float64)
-            total = log_probs if total is None else np.logaddexp(total, log_probs)
-    return (total - np.log(monte_carlo.samples)).astype(np.float32)
+        def score(tokens: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+            if not 0 < temperature < np.inf:
+                raise ValueError(
+                    "target_log_probs: `temperature` must be positive and finite, "
+                    f"found {temperature}."
+                )
+            if monte_carlo is None:
+                return one_pass(tokens, temperature, progress)
+            total = None
+            for sample in range(monte_carlo.samples):
+                label = progress and f"{progress}, sample {sample + 1}"
+                found = one_pass(tokens, temperature, label).astype(np.float64)
+                total = found if total is None else np.logaddexp(total, found)
+            return (total - np.log(monte_carlo.samples)).astype(np.float32)
+
+        yield score
 
 
 def restricted_target_log_probs(

@@ -80,6 +80,11 @@ class MonteCarloDropout:
                 layer.seed_generator.state.assign(states[key])
 
 
+def has_dropout(model: keras.Model) -> bool:
+    """Returns whether a model has dropout that `MonteCarloDropout` can use."""
+    return bool(_places_of(model))
+
+
 def _places_of(model: keras.Model) -> list[tuple[Any, str]]:
     """Returns the layers with dropout and the names of their rates."""
     places: list[tuple[Any, str]] = []

@@ -9,7 +9,11 @@ import keras
 import numpy as np
 
 from rlm_tf.evaluation.dynamic import DynamicEvaluation
-from rlm_tf.evaluation.log_probs import restricted_target_log_probs, target_log_probs
+from rlm_tf.evaluation.log_probs import (
+    restricted_target_log_probs,
+    scorer,
+    target_log_probs,
+)
 from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
 from rlm_tf.numerics import perplexity
 from rlm_tf.restricted import RestrictedModel
@@ -65,14 +69,36 @@ def evaluate(
     temperature: float = 1.0,
     dynamic: DynamicEvaluation | None = None,
     monte_carlo: MonteCarloDropout | None = None,
+    temperature_from: np.ndarray | None = None,
     progress: str | None = None,
 ) -> CorpusPerplexity:
     """Returns the perplexity of a stream, every token predicted exactly once.
 
-    Arguments and errors are those of `target_log_probs`, which also tells how the
+    Other arguments and errors are those of `target_log_probs`, which also tells how the
     result depends on `batch_size` (a little) and `window` (not at all, for models with
     states).
+
+    Args:
+        temperature_from: Validation text on which `search_temperature` finds the
+            temperature first, evaluated in the same way; None: `temperature` is given.
+
+    Raises:
+        ValueError: If `temperature` and `temperature_from` are both given.
     """
+    if temperature_from is not None:
+        if temperature != 1.0:
+            raise ValueError(
+                "evaluate: give `temperature` or `temperature_from`, not both."
+            )
+        temperature = search_temperature(
+            model,
+            temperature_from,
+            batch_size,
+            window,
+            prefix=prefix,
+            dynamic=dynamic,
+            monte_carlo=monte_carlo,
+        )
     return perplexity_of(
         target_log_probs(
             model,
@@ -95,6 +121,7 @@ def search_temperature(
     window: int,
     *,
     prefix: int,
+    dynamic: DynamicEvaluation | None = None,
     monte_carlo: MonteCarloDropout | None = None,
     most_tokens: int | None = 50_000,
 ) -> float:
@@ -108,23 +135,23 @@ def search_temperature(
     """
     text = np.asarray(tokens)[:most_tokens]
     best, best_nats, worse = 1.0, math.inf, 0
-    for step in range(14):
-        temperature = 1.0 / (1.06 - 0.02 * step)
-        nats = evaluate(
-            model,
-            text,
-            batch_size,
-            window,
-            prefix=prefix,
-            temperature=temperature,
-            monte_carlo=monte_carlo,
-        ).nats_per_token
-        if nats < best_nats:
-            best, best_nats, worse = temperature, nats, 0
-        else:
-            worse += 1
-        if worse == 2:
-            break
+    with scorer(
+        model,
+        batch_size,
+        window,
+        prefix=prefix,
+        dynamic=dynamic,
+        monte_carlo=monte_carlo,
+    ) as score:
+        for step in range(14):
+            temperature = 1.0 / (1.06 - 0.02 * step)
+            nats = perplexity_of(score(text, temperature)).nats_per_token
+            if nats < best_nats:
+                best, best_nats, worse = temperature, nats, 0
+            else:
+                worse += 1
+            if worse == 2:
+                break
     return best
 
 

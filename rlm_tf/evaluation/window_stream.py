@@ -50,20 +50,8 @@ def has_states(model: keras.Model) -> bool:
     return all(hasattr(model, name) for name in names)
 
 
-def stream_windows(
-    model: keras.Model,
-    tokens: np.ndarray,
-    batch_size: int,
-    window: int,
-    *,
-    prefix: int,
-    head: Head,
-    temperature: float = 1.0,
-    training: bool = False,
-    adapt: Adapt | None = None,
-    progress: str | None = None,
-) -> Iterator[WindowOutput]:
-    """Runs a model over a stream cut into `batch_size` rows.
+class WindowReader:
+    """Runs a model over streams cut into rows; its step is compiled once for all.
 
     The rows are those of `contiguous_batches`. States start at zero in every row and
     are passed from window to window; the memory that the model itself carries is
@@ -72,71 +60,115 @@ def stream_windows(
     Args:
         model: A recurrent language model, a wrapper around one, or any Keras
             model from tokens to logits.
-        tokens: Integers `[N]`.
         batch_size: Rows read in parallel.
         window: Tokens of a row read at once.
         prefix: The token before the first, `<eos>` as a rule.
         head: Maps logits `[B, T, V]` (at least float32) and targets `[B, T]` to a
             structure of tensors, inside the compiled step.
-        temperature: See `StatefulLanguageModel.output_logits`; the logits of other
-            models are divided by it.
         training: Whether dropout acts.
         adapt: Called in the compiled step after a window has been scored, with a tape
             and the window's loss: the negative log-likelihood summed over time and
             averaged over rows, nats. It may change the model's weights.
-        progress: Label of a progress bar on terminals, or None for no bar.
-
-    Raises:
-        ValueError: If `tokens` is empty or not a vector of ids that the model knows,
-            or a size is not a positive integer.
     """
-    model = language_model_of(model)
-    batches = contiguous_batches(
-        tokens,
-        batch_size,
-        window,
-        prefix=prefix,
-        vocabulary_size=getattr(model, "vocabulary_size", None),
-    )
-    recurrent = has_states(model)
 
-    def run(inputs: tf.Tensor, states: Any) -> tuple[tf.Tensor, Any]:
-        if recurrent:
-            features, states = model.forward(inputs, states, training=training)
-            logits = model.output_logits(features, temperature)
+    def __init__(
+        self,
+        model: keras.Model,
+        batch_size: int,
+        window: int,
+        *,
+        prefix: int,
+        head: Head,
+        training: bool = False,
+        adapt: Adapt | None = None,
+    ) -> None:
+        self.model = language_model_of(model)
+        self.batch_size = batch_size
+        self.window = window
+        self.prefix = prefix
+        self._head = head
+        self._training = training
+        self._adapt = adapt
+        self._recurrent = has_states(self.model)
+        self._step = tf.function(self._scored, autograph=False)
+
+    def windows(
+        self,
+        tokens: np.ndarray,
+        *,
+        temperature: float = 1.0,
+        progress: str | None = None,
+    ) -> Iterator[WindowOutput]:
+        """Reads a stream.
+
+        Args:
+            tokens: Integers `[N]`.
+            temperature: See `StatefulLanguageModel.output_logits`; the logits of other
+                models are divided by it.
+            progress: Label of a progress bar on terminals, or None for no bar.
+
+        Raises:
+            ValueError: If `tokens` is empty or not a vector of ids that the model
+                knows, or a size is not a positive integer.
+        """
+        batches = contiguous_batches(
+            tokens,
+            self.batch_size,
+            self.window,
+            prefix=self.prefix,
+            vocabulary_size=getattr(self.model, "vocabulary_size", None),
+        )
+        states = self.model.zero_states(self.batch_size) if self._recurrent else ()
+        row_length = -(-batches.num_targets // self.batch_size)
+        hidden = True if progress is None else None
+        columns = np.arange(self.window, dtype=np.int64)
+        row_starts = row_length * np.arange(self.batch_size, dtype=np.int64)
+        heat = tf.constant(temperature, tf.float64)
+        for number in tqdm(range(batches.steps), desc=progress, disable=hidden):
+            (inputs, _), targets, weights = batches.element(number)
+            outputs, states = self._step(
+                tf.constant(inputs),
+                tf.constant(targets),
+                tf.constant(weights),
+                states,
+                heat,
+            )
+            yield WindowOutput(
+                row_starts[:, np.newaxis] + number * self.window + columns,
+                inputs,
+                weights > 0,
+                tf.nest.map_structure(lambda tensor: tensor.numpy(), outputs),
+            )
+
+    def _logits(
+        self, inputs: tf.Tensor, states: Any, temperature: tf.Tensor
+    ) -> tuple[tf.Tensor, Any]:
+        if self._recurrent:
+            features, states = self.model.forward(
+                inputs, states, training=self._training
+            )
+            logits = self.model.output_logits(features, temperature)
         else:
-            logits = model(inputs, training=training) / temperature
+            logits = self.model(inputs, training=self._training)
+            logits /= tf.cast(temperature, logits.dtype)
         return at_least_single(logits), states
 
-    @tf.function(autograph=False)
-    def step(
-        inputs: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor, states: Any
+    def _scored(
+        self,
+        inputs: tf.Tensor,
+        targets: tf.Tensor,
+        weights: tf.Tensor,
+        states: Any,
+        temperature: tf.Tensor,
     ) -> tuple[Any, Any]:
-        if adapt is None:
-            logits, states = run(inputs, states)
-            return head(logits, targets), states
+        if self._adapt is None:
+            logits, states = self._logits(inputs, states, temperature)
+            return self._head(logits, targets), states
         with tf.GradientTape() as tape:
-            logits, states = run(inputs, states)
+            logits, states = self._logits(inputs, states, temperature)
             nll = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
-            loss = tf.reduce_sum(tf.where(weights > 0, nll, 0)) / batch_size
-        outputs = head(logits, targets)
+            loss = tf.reduce_sum(tf.where(weights > 0, nll, 0)) / self.batch_size
+        outputs = self._head(logits, targets)
         with tf.control_dependencies(tf.nest.flatten([outputs, states])):
-            adapt(tape, loss)
+            self._adapt(tape, loss)
         return outputs, states
-
-    states = model.zero_states(batch_size) if recurrent else ()
-    row_length = -(-batches.num_targets // batch_size)
-    hidden = True if progress is None else None
-    columns = np.arange(window, dtype=np.int64)
-    row_starts = row_length * np.arange(batch_size, dtype=np.int64)[:, np.newaxis]
-    for number in tqdm(range(batches.steps), desc=progress, disable=hidden):
-        (inputs, _), targets, weights = batches.element(number)
-        outputs, states = step(
-            tf.constant(inputs), tf.constant(targets), tf.constant(weights), states
-        )
-        yield WindowOutput(
-            row_starts + number * window + columns,
-            inputs,
-            weights > 0,
-            tf.nest.map_structure(lambda tensor: tensor.numpy(), outputs),
-        )

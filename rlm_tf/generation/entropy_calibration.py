@@ -13,6 +13,9 @@ from rlm_tf.checks import check_integer, checked_tokens
 from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise
 from rlm_tf.numerics import at_least_single, multiply_no_nan_log
 
+# Rows of logits that are looked at together, unless there are more prefixes.
+_MOST_ROWS = 4096
+
 
 class CalibrationFit(NamedTuple):
     """What a calibration is worth on the text it was fitted on.
@@ -147,14 +150,31 @@ def _lookahead(
     number = tf.minimum(candidates, tf.shape(logits)[-1])
     best = tf.math.top_k(logits, number)
     ids = best.indices
+
+    rows = tf.shape(ids)[0]
+    at_once = tf.clip_by_value(_MOST_ROWS // rows, 1, number)
+    blocks = -(-number // at_once)
+    padded = tf.pad(ids, [[0, 0], [0, blocks * at_once - number]])
     repeated = tf.nest.map_structure(
-        lambda state: tf.repeat(state, number, axis=0), states
+        lambda state: tf.repeat(state, at_once, axis=0), states
     )
-    features, _ = model.forward(tf.reshape(ids, [-1, 1]), repeated)
-    log_probs = tf.nn.log_softmax(at_least_single(model.output_logits(features)[:, 0]))
-    terms = multiply_no_nan_log(tf.exp(log_probs), log_probs)
-    entropies = tf.cast(-tf.reduce_sum(terms, axis=-1), logits.dtype)
-    entropies = tf.reshape(entropies, tf.shape(ids))
+
+    def after(block: tf.Tensor) -> tf.Tensor:
+        """Returns the entropies `[N, C]` after candidates `[N, C]`."""
+        features, _ = model.forward(tf.reshape(block, [-1, 1]), repeated)
+        next_logits = at_least_single(model.output_logits(features)[:, 0])
+        log_probs = tf.nn.log_softmax(next_logits)
+        terms = multiply_no_nan_log(tf.exp(log_probs), log_probs)
+        entropies = tf.cast(-tf.reduce_sum(terms, axis=-1), logits.dtype)
+        return tf.reshape(entropies, tf.shape(block))
+
+    entropies = tf.map_fn(
+        after,
+        tf.transpose(tf.reshape(padded, [rows, blocks, at_once]), [1, 0, 2]),
+        fn_output_signature=tf.TensorSpec([None, None], logits.dtype),
+        parallel_iterations=1,
+    )
+    entropies = tf.reshape(tf.transpose(entropies, [1, 0, 2]), [rows, -1])[:, :number]
     weights = tf.nn.softmax(best.values)
     mean = tf.reduce_sum(weights * entropies, axis=1, keepdims=True)
     return entropies, ids, mean

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from rlm_tf.evaluation.window_stream import has_states, language_model_of
@@ -55,8 +56,9 @@ def generate(
         top_p: Scalar or `[N]`; 1 does not limit.
         eta: Scalar or `[N]`; 0 does not limit.
         typical_p: Scalar or `[N]`; 1 does not limit.
-        calibration: Strength of entropy calibration, which comes before the filters;
-            see `calibrate` and `fit_calibration`. 0: none, and then it costs nothing.
+        calibration: Strength of entropy calibration, a scalar, which comes before the
+            filters; see `calibrate` and `fit_calibration`. 0: none, and then it costs
+            nothing.
         candidates: See `calibrate`.
         stop_token: A row ends before this token; None: never.
         context_length: Most tokens that a model without states is run on; None: as
@@ -72,6 +74,12 @@ def generate(
     prompts = _as_ragged(prompts)
     if isinstance(max_tokens, int) and max_tokens < 0:
         raise ValueError(f"generate: `max_tokens` must be >= 0, found {max_tokens}.")
+    if not tf.is_tensor(calibration) and not (
+        np.ndim(calibration) == 0 and np.isfinite(calibration)
+    ):
+        raise ValueError(
+            f"generate: `calibration` must be a finite number, found {calibration}."
+        )
     lengths = prompts.row_lengths()
     has_tokens = tf.debugging.assert_positive(
         lengths, "generate: every prompt needs at least one token."

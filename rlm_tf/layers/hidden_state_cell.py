@@ -56,7 +56,7 @@ class HiddenStateCell(RecurrentCell, DropoutRNNCell):
         super().__init__(**kwargs)
         name = type(self).__name__
         check_integer(name, "units", units, 1)
-        if not 0 <= state_dropout < 1:
+        if isinstance(state_dropout, str) or not 0 <= state_dropout < 1:
             raise ValueError(
                 f"{name}: `state_dropout` must lie in [0, 1), found {state_dropout}."
             )

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.layers.gate_bias import forget_bias_beside
 from rlm_tf.layers.hidden_state_cell import KernelCell
 from rlm_tf.layers.recurrent_cell import Product, States, Weights
 
@@ -24,7 +25,7 @@ class LSTMCell(KernelCell):
     (`unit_forget_bias`); here it is added in the activation and the bias starts as
     `bias_initializer` says, as in the recipe of Zaremba et al. (2014). The two are the
     same function; they differ only for regularisers of the bias. To put it into the
-    bias, use `forget_bias=0` and a `GateBias`.
+    bias, use a `GateBias`.
 
     Melis ("Towards Better Generative Models of Language", 2023) caps the input gate in
     all of his LSTMs,
@@ -36,7 +37,8 @@ class LSTMCell(KernelCell):
 
     Args:
         units: Width H of the state and of the output.
-        forget_bias: Added to the forget gate before its sigmoid.
+        forget_bias: Added to the forget gate before its sigmoid; None: 1, or 0 where
+            `bias_initializer` is a `GateBias`, which says all.
         cap_input_gate: Whether the input gate is limited as above.
         tie_gates: Whether the input gate is tied to the forget gate.
         state_dropout: Rate of state dropout, see `HiddenStateCell`.
@@ -55,7 +57,7 @@ class LSTMCell(KernelCell):
         self,
         units: int,
         *,
-        forget_bias: float = 1.0,
+        forget_bias: float | None = None,
         cap_input_gate: bool = False,
         tie_gates: bool = False,
         **kwargs: Any,
@@ -66,7 +68,7 @@ class LSTMCell(KernelCell):
                 f"{type(self).__name__}: `cap_input_gate` and `tie_gates` exclude each "
                 "other: a tied input gate is at its cap."
             )
-        self.forget_bias = forget_bias
+        self.forget_bias = forget_bias_beside(forget_bias, self.bias_initializer)
         self.cap_input_gate = cap_input_gate
         self.tie_gates = tie_gates
         self.state_size = [units, units]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
@@ -42,10 +43,11 @@ class MogrifierCell(HiddenStateCell):
         use_gate_bias: Whether gates have biases.
         condition: "zigzag", "original" or "none".
         seed: Of the initialisation of the gates' matrices; None: drawn.
-        **kwargs: Of `keras.layers.Layer`.
+        **kwargs: Of `keras.layers.Layer`; `dtype` is that of the cell.
 
     Raises:
-        ValueError: If `cell` is no `HiddenStateCell`, or an argument is out of range.
+        ValueError: If `cell` is no `HiddenStateCell` or a `MogrifierCell`, or an
+            argument is out of range.
     """
 
     def __init__(
@@ -65,10 +67,25 @@ class MogrifierCell(HiddenStateCell):
                 f"{name}: `cell` must be an rlm_tf.layers.HiddenStateCell, found "
                 f"{type(cell).__name__}."
             )
+        if isinstance(cell, MogrifierCell):
+            raise ValueError(f"{name}: `cell` is mogrified already.")
+        if "state_dropout" in kwargs:
+            raise ValueError(
+                f"{name}: state dropout is that of the wrapped cell; give "
+                "`state_dropout` to it."
+            )
+        kwargs.setdefault("dtype", cell.dtype_policy)
         super().__init__(cell.units, seed=seed, **kwargs)
+        if self.compute_dtype != cell.compute_dtype:
+            raise ValueError(
+                f"{name}: `dtype` must be that of the wrapped cell, "
+                f"{cell.compute_dtype}, found {self.compute_dtype}."
+            )
         check_integer(name, "rounds", rounds, 0)
-        if rank is not None:
-            check_integer(name, "rank", rank, -(2**31))
+        if rank is not None and not isinstance(rank, int | np.integer):
+            raise ValueError(
+                f"{name}: `rank` must be an integer or None, found {rank}."
+            )
         if condition not in CONDITIONS:
             raise ValueError(
                 f"{name}: `condition` must be one of {', '.join(CONDITIONS)}; found "
@@ -217,6 +234,9 @@ class MogrifierCell(HiddenStateCell):
 @keras.saving.register_keras_serializable("rlm_tf")
 class MogrifierLSTMCell(MogrifierCell):
     """The Mogrifier LSTM: `MogrifierCell(LSTMCell(units, ...), rounds, rank, ...)`.
+
+    By default it is what the equations of the paper say. All published results have
+    `cap_input_gate=True` besides, and a rank of 24 to 100.
 
     Args:
         units: Width H of the states and of the output.

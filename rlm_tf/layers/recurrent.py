@@ -21,7 +21,9 @@ class Recurrent(keras.layers.Layer):
     computes, faster: the input projection is one product for all time steps, and so is
     each weight gradient (see `rlm_tf.layers.recurrence`). When TensorFlow sees a GPU
     and the cell is a standard `LSTMCell`, the loop is left to `keras.layers.LSTM`,
-    which uses cuDNN there.
+    which uses cuDNN there. Unlike Keras' layer it knows no masks of padding and does
+    not run backwards (so it is not for `keras.layers.Bidirectional`); there, cells of
+    this library run in `keras.layers.RNN`.
 
     Args:
         cell: The cell.
@@ -93,6 +95,11 @@ class Recurrent(keras.layers.Layer):
         Returns:
             Outputs `[B, T, H]` (or `[T, B, H]`) and the list of final states.
         """
+        if inputs.shape.rank != 3:
+            raise ValueError(
+                "Recurrent: inputs must be [B, T, D] (or [T, B, D]), found shape "
+                f"{tuple(inputs.shape)}."
+            )
         batch_axis = 1 if self.time_major else 0
         if initial_states is None:
             size = inputs.shape[batch_axis] or tf.shape(inputs)[batch_axis]
@@ -124,5 +131,5 @@ class Recurrent(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Recurrent:
-        config["cell"] = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**config)
+        cell = keras.saving.deserialize_keras_object(config["cell"])
+        return cls(**{**config, "cell": cell})

@@ -45,9 +45,9 @@ def replica_dropout(
     divided = replicas > 1 and not (isinstance(own_rows, int) and own_rows == 1)
     if divided:
         shape[batch_axis] = own_rows * replicas
-    noise = tf.random.stateless_uniform(
-        shape, tf.cast(seed, tf.int32), 0, 1, inputs.dtype
-    )
+    # Half precision would round the rates: bfloat16 knows steps of 1/128.
+    precision = tf.float64 if inputs.dtype == tf.float64 else tf.float32
+    noise = tf.random.stateless_uniform(shape, tf.cast(seed, tf.int32), 0, 1, precision)
     if divided:
         first = own_rows * tf.cast(context.replica_id_in_sync_group, tf.int32)
         noise = tf.gather(noise, first + tf.range(own_rows), axis=batch_axis)
@@ -63,7 +63,8 @@ class ReplicaDropout(keras.layers.Dropout):
 
     The state of a Keras seed generator is the same on all replicas, so rows of equal
     number would lose the same features everywhere. Here R replicas draw what one device
-    draws for the whole batch (see `replica_dropout`); one device draws as Keras does.
+    draws for the whole batch (see `replica_dropout`); one device draws as Keras does,
+    except that half precision compares rates with draws of single precision.
 
     Args:
         rate: Share that is zeroed, in [0, 1).

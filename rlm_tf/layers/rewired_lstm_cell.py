@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.layers.gate_bias import forget_bias_beside
 from rlm_tf.layers.hidden_state_cell import KernelCell, masked
 from rlm_tf.layers.recurrent_cell import Product, States, Weights
 
@@ -28,7 +29,8 @@ class RewiredLSTMCell(KernelCell):
 
     Args:
         units: Width H of the states and of the output.
-        forget_bias: Added to the forget gate before its sigmoid.
+        forget_bias: Added to the forget gate before its sigmoid; None: 1, or 0 where
+            `bias_initializer` is a `GateBias`, which says all.
         state_dropout: Rate of state dropout, see `HiddenStateCell`.
         kernel_initializer: For W `[D, 2 H]`.
         recurrent_initializer: For U `[H, 3 H]` (i, j, f), and for W_u and W_o side by
@@ -45,11 +47,11 @@ class RewiredLSTMCell(KernelCell):
         self,
         units: int,
         *,
-        forget_bias: float = 1.0,
+        forget_bias: float | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(units, **kwargs)
-        self.forget_bias = forget_bias
+        self.forget_bias = forget_bias_beside(forget_bias, self.bias_initializer)
         self.state_size = [units, units]
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:

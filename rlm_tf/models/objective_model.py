@@ -37,7 +37,9 @@ class ObjectiveModel(keras.Model):
         clip_norm: The gradient of the total is clipped to this global norm; None: not.
         loss_scale: Multiplies the total loss, not the metrics. With the window length
             T it makes a per-token mean the "sum over time, mean over batch" to which
-            published learning rates and clipping norms of recurrent models refer.
+            published learning rates and clipping norms of recurrent models refer. The
+            mean is over the tokens that count: in a batch with padding, such as the
+            last of an epoch, each of them weighs more than in the published code.
         l2: Adds `l2 / 2 * |w|^2` over all trainable weights, biases included, to the
             scaled loss, before it is clipped; `loss_scale` does not multiply it, and no
             metric counts it. So published penalties mean what they meant, too.

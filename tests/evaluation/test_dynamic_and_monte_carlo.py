@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from rlm_tf import evaluation
+from rlm_tf.evaluation.log_probs import scorer
 from rlm_tf.layers import MogrifierLSTMCell
 from rlm_tf.models import RecurrentLanguageModel, RegularizedLanguageModel
 from rlm_tf.training.state_variables import read, state_variables
@@ -223,12 +226,33 @@ def test_everything_at_once_scores_every_token_once(model, tokens):
 
 
 def test_each_sample_adapts_from_the_trained_weights(model, tokens):
-    """One sample of two equal passes: the mean over equal seeds is one of them."""
+    """The mean over two samples is that of two passes, each with its own masks."""
     dynamic = evaluation.DynamicEvaluation(statistics(model, tokens), 0.02)
-    one = evaluation.MonteCarloDropout(1, seed=5)
-    first = log_probs(model, tokens, dynamic=dynamic, monte_carlo=one)
-    again = log_probs(model, tokens, dynamic=dynamic, monte_carlo=one)
-    np.testing.assert_array_equal(first, again)
+    both = evaluation.MonteCarloDropout(2, seed=5)
+    found = log_probs(model, tokens, dynamic=dynamic, monte_carlo=both)
+    passes = []
+    with evaluation.MonteCarloDropout(1, seed=5).of(model):
+        for _ in range(2):
+            # The masks go on from the first pass to the second, the weights do not.
+            ways = {"monte_carlo": Untouched(), "dynamic": dynamic}
+            with scorer(model, 1, 6, prefix=EOS, **ways) as score:
+                passes.append(score(tokens))
+    expected = np.logaddexp(*passes) - np.log(2)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    # What moves the weights moves the results.
+    static = log_probs(model, tokens, monte_carlo=both)
+    assert np.abs(found - static).max() > 1e-3
+
+
+class Untouched(evaluation.MonteCarloDropout):
+    """Dropout as it is: neither rates nor seeds change."""
+
+    def __init__(self):
+        super().__init__(1)
+
+    @contextlib.contextmanager
+    def of(self, model):
+        yield
 
 
 # === Temperature ===
@@ -254,11 +278,29 @@ def test_search_finds_the_best_of_the_grid(tokens):
     np.testing.assert_allclose(best, 1 / 0.8)
 
 
+def test_evaluate_combines_everything(model, tokens):
+    """The temperature is searched in the way in which it is used."""
+    ways = {
+        "dynamic": evaluation.DynamicEvaluation(statistics(model, tokens), 0.02),
+        "monte_carlo": evaluation.MonteCarloDropout(2, 0.8),
+    }
+    best = evaluation.search_temperature(model, tokens[:20], 1, 6, prefix=EOS, **ways)
+    found = evaluation.evaluate(
+        model, tokens, 1, 6, prefix=EOS, temperature_from=tokens[:20], **ways
+    )
+    expected = log_probs(model, tokens, temperature=best, **ways)
+    np.testing.assert_allclose(found.nats_per_token, -expected.mean(), rtol=1e-6)
+
+
 # === Mistakes ===
 
 
 def test_mistakes_are_named(model, tokens):
     rms = statistics(model, tokens)
+    with pytest.raises(ValueError, match="`temperature` or `temperature_from`"):
+        evaluation.evaluate(
+            model, tokens, 1, 6, prefix=EOS, temperature=0.9, temperature_from=tokens
+        )
     with pytest.raises(ValueError, match="`learning_rate` must be finite"):
         evaluation.DynamicEvaluation(rms, -1.0)
     other = RecurrentLanguageModel(V, 5, 1)

@@ -79,6 +79,12 @@ def test_published_presets_say_what_the_table_says():
         ({"state_dropout": 1.0}, "--state_dropout must lie in"),
         ({"longest": 1.5}, "--longest must be 0 or above 2"),
         ({"learning_rate": 0.0}, "--learning_rate must be positive"),
+        ({"rank": 4}, "--rank=4 needs --rounds"),
+        ({"cell": "gru", "longest": 9.0}, "--longest=9.0 means nothing to --cell=gru"),
+        (
+            {"rounds": 2, "condition": "none", "gate_bias": False},
+            "--condition=none leaves gates only the biases",
+        ),
     ],
 )
 def test_impossible_settings_are_named(changes, message):
@@ -118,7 +124,7 @@ def test_search_spaces_are_those_of_the_tables():
     assert search_spaces.SPACES["enwik8-lstm"]["output_dropout"].high == 0.25
     low, high = search_spaces.SPACES["chapter4"]["longest"][:2]
     np.testing.assert_allclose([np.log(low), np.log(high)], [2, 5])
-    assert search_spaces.DYNAMIC_SPACES["characters"]["window"].high == 50
+    assert search_spaces.DYNAMIC_SPACES["dynamic-characters"]["window"].high == 50
     for name in space:
         assert hasattr(RunConfig(), name)
 
@@ -220,3 +226,5 @@ def test_tune_searches_and_goes_on(tmp_path):
     assert "| valid perplexity |" in result.stdout
     mistaken = run("tune", *flags, "--rounds=3", check=False)
     assert "tunes what is given: rounds" in mistaken.stderr
+    mistaken = run("tune", *flags, "--budget=300", check=False)
+    assert mistaken.stderr.count("error:") == 1 and "Traceback" not in mistaken.stderr

@@ -311,10 +311,6 @@ def test_chrono_draws_logarithms_of_uniform_numbers():
     bias = np.exp(layers.Chrono(20.0, seed=3)((20000,)))
     assert bias.min() >= 1 and bias.max() <= 19
     assert abs(bias.mean() - 10) < 5 * np.sqrt(18**2 / 12 / 20000)
-    np.testing.assert_allclose(
-        layers.Chrono(20.0, negate=True, seed=3)((4,)),
-        -np.asarray(layers.Chrono(20.0, seed=3)((4,))),
-    )
 
 
 def test_gate_bias_puts_the_forget_gate_in_its_place():
@@ -324,6 +320,63 @@ def test_gate_bias_puts_the_forget_gate_in_its_place():
     first, second, third = np.split(np.asarray(bias((6,))), 3)
     assert np.any(first != second) and np.any(second != third)
     np.testing.assert_array_equal(bias((6,)), bias((6,)))
+
+
+def test_chrono_may_start_the_input_gate_at_the_opposite():
+    i, f, g, o = np.split(
+        np.asarray(layers.GateBias(layers.Chrono(9.0), opposite_gate=0)((12,))), 4
+    )
+    np.testing.assert_array_equal(i, -f)
+    assert f.min() >= 0 and f.max() > 0 and not g.any() and not o.any()
+
+
+@pytest.mark.parametrize(
+    "cell", [layers.LSTMCell, layers.RewiredLSTMCell, layers.MultiplicativeLSTMCell]
+)
+def test_a_gate_bias_says_all_about_the_forget_gate(cell):
+    bias = layers.GateBias("ones")
+    assert cell(4).forget_bias == 1.0
+    assert cell(4, bias_initializer=bias).forget_bias == 0.0
+    assert cell(4, forget_bias=1.0, bias_initializer=bias).forget_bias == 1.0
+
+
+# === In Keras' own layers ===
+
+
+def _masked_inputs():
+    x = np.random.default_rng(3).normal(size=(2, 5, 3)).astype(np.float32)
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], bool)
+    return x, mask
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: layers.MogrifierLSTMCell(4, 3, 2, seed=1),
+        lambda: layers.RewiredLSTMCell(4),
+    ],
+)
+def test_padding_is_skipped_where_keras_runs_the_cell(make):
+    x, mask = _masked_inputs()
+    rnn = keras.layers.RNN(make())
+    whole = rnn(x, mask=mask).numpy()
+    np.testing.assert_allclose(whole[1], rnn(x[1:, :3]).numpy()[0], rtol=1e-5)
+
+
+def test_both_directions_stacked_stateful_and_saved(tmp_path):
+    inputs = keras.Input(batch_shape=(2, 5, 3))
+    cells = [layers.MogrifierLSTMCell(4, 3, 2), layers.RewiredLSTMCell(4)]
+    hidden = keras.layers.Bidirectional(
+        keras.layers.RNN(layers.MogrifierLSTMCell(4, 2), return_sequences=True)
+    )(inputs)
+    outputs = keras.layers.RNN(cells, stateful=True)(hidden)
+    model = keras.Model(inputs, outputs)
+    x, _ = _masked_inputs()
+    first = model(x).numpy()
+    assert np.abs(model(x).numpy() - first).max() > 1e-4
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again(x).numpy(), first, rtol=1e-5)
 
 
 # === Configs and mistakes ===
@@ -349,6 +402,28 @@ def test_gate_bias_puts_the_forget_gate_in_its_place():
         (lambda: layers.GRUCell(3, state_dropout=1.0), r"must lie in \[0, 1\)"),
         (lambda: layers.Chrono(2.0), "`longest` must be above 2"),
         (lambda: layers.GateBias("ones", forget_gate=4), "below `num_gates`"),
+        (lambda: layers.GateBias("ones", opposite_gate=1), "another part than"),
+        (
+            lambda: layers.MogrifierCell(layers.MogrifierLSTMCell(4)),
+            "`cell` is mogrified already",
+        ),
+        (
+            lambda: layers.MogrifierCell(layers.GRUCell(4), state_dropout=0.5),
+            "state dropout is that of the wrapped cell",
+        ),
+        (
+            lambda: layers.MogrifierCell(layers.GRUCell(4), dtype="float64"),
+            "must be that of the wrapped cell, float32, found float64",
+        ),
+        (
+            lambda: layers.MogrifierCell(layers.GRUCell(4), rank=3.5),
+            "`rank` must be an integer or None, found 3.5",
+        ),
+        (lambda: layers.GRUCell(4, state_dropout="x"), "must lie in"),
+        (
+            lambda: layers.Recurrent(layers.GRUCell(4))(np.zeros((2, 3), "float32")),
+            r"inputs must be \[B, T, D\]",
+        ),
         (lambda: layers.GateBias("ones")((7,)), "a vector of 4 equal parts"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.layers import ReplicaDropout
+from rlm_tf.layers.replica_dropout import replica_dropout
 
 
 def test_one_device_draws_as_keras_does():
@@ -50,3 +51,12 @@ def test_mask_that_the_batch_shares_is_shared_by_replicas(two_replicas):
     first, second = two_replicas.experimental_local_results(run())
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first[0], first[3])
+
+
+def test_half_precision_keeps_small_rates():
+    """bfloat16 has steps of 1/128 below 1: rates would be rounded up to them."""
+    ones = tf.ones([400, 500], tf.bfloat16)
+    kept = replica_dropout(ones, 0.002, keras.random.SeedGenerator(3))
+    assert kept.dtype == tf.bfloat16
+    share = float(tf.reduce_mean(tf.cast(kept == 0, tf.float32)))
+    assert abs(share - 0.002) < 4 * (0.002 / 200_000) ** 0.5

@@ -1,0 +1,96 @@
+"""All ways of evaluating a finished run, and what a kill leaves of one."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from experiments.mogrifier import evaluating, training
+from experiments.mogrifier.presets import PRESETS
+from rlm_tf.data import load_corpus
+
+CONFIG = dataclasses.replace(PRESETS["smoke"], fraction=0.01, budget=20_000)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    whole = load_corpus(CONFIG.corpus)
+    return dataclasses.replace(whole, valid=whole.valid[:300], test=whole.test[:200])
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    """Returns folder and row of a run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    return folder, training.train(training.prepare(CONFIG, corpus), folder)
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.slow
+def test_a_killed_run_gives_the_same_row(corpus, finished, tmp_path, monkeypatch):
+    class Kill(keras.callbacks.Callback):
+        def __init__(self, *_):
+            super().__init__()
+
+        def on_train_batch_begin(self, batch, logs=None):
+            if self.model.optimizer.iterations == 9:
+                raise KilledError
+
+    folder = tmp_path / "one"
+    with monkeypatch.context() as patch:
+        patch.setattr(training.run_files, "EpochProgress", Kill)
+        with pytest.raises(KilledError):
+            training.train(training.prepare(CONFIG, corpus), folder, 1e-9)
+    assert not (folder / "model.keras").exists()
+    row = training.train(training.prepare(CONFIG, corpus), folder)
+    _, expected = finished
+    for name in ("perplexity", "raw_valid_perplexity", "evaluations", "curve"):
+        assert row[name] == expected[name], name
+    # The times of epochs before a kill count, too; and those of a finished run.
+    again = training.train(training.prepare(CONFIG, corpus), folder)
+    assert again["step_ms"] == row["step_ms"] is not None
+
+
+@pytest.mark.slow
+def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path):
+    folder, row = finished
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(row))
+    settings = evaluating.Settings(2, 1, rate_scales=(0.5, 1.0))
+    found = evaluating.add_ways(path, folder, corpus, settings)
+    assert json.loads(path.read_text()) == json.loads(json.dumps(found))
+    ways = found["ways"]
+    assert ways["command"].endswith("--mc_samples=2 --dynamic_mc_samples=1")
+    assert list(ways["perplexity"]) == [
+        "static",
+        "dynamic",
+        "static, Monte Carlo",
+        "dynamic, Monte Carlo",
+    ]
+    # The row is of other rows and windows; and a temperature was searched.
+    static = ways["perplexity"]["static"]["valid"]
+    np.testing.assert_allclose(static, row["perplexity"]["valid"], rtol=0.01)
+    # Done once, it is not done again: the model may be gone.
+    assert evaluating.add_ways(path, tmp_path / "gone", corpus, settings) == found
+    with pytest.raises(ValueError, match=r"--mc_samples needs .*gone"):
+        evaluating.add_ways(path, tmp_path / "gone", corpus, evaluating.Settings(3, 1))
+
+
+def test_models_without_dropout_have_no_monte_carlo_evaluation(corpus):
+    config = dataclasses.replace(CONFIG, input_dropout=0.0, state_dropout=0.0)
+    model = training.prepare(config, corpus).model
+    short = dataclasses.replace(corpus, valid=corpus.valid[:60], test=corpus.test[:60])
+    found = evaluating.grid(model, short, corpus.train[:500], evaluating.Settings())
+    assert list(found["perplexity"]) == ["static", "dynamic"]
+
+
+def test_a_loss_that_is_no_number_is_infinite(corpus, monkeypatch):
+    monkeypatch.setattr(
+        evaluating.evaluation, "target_log_probs", lambda *_: np.array([0.0, np.nan])
+    )
+    assert evaluating.nats_of(None, None, 1, 2) == np.inf
