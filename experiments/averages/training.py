@@ -20,10 +20,10 @@ from rlm_tf.optimizers import RectifiedAdam
 
 _BATCH, _WINDOW = 20, 35
 _DROPOUT: dict[str, Any] = {
-    "input_dropout": 0.3,
-    "layer_dropout": 0.2,
-    "state_dropout": 0.2,
-    "output_dropout": 0.4,
+    "input_dropout": 0.5,
+    "layer_dropout": 0.3,
+    "state_dropout": 0.3,
+    "output_dropout": 0.6,
 }
 
 
