@@ -38,7 +38,6 @@ from experiments.mogrifier.search_spaces import (  # noqa: E402
     Space,
 )
 from experiments.run_files import write_json  # noqa: E402
-from rlm_tf import evaluation  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.evaluation.window_stream import language_model_of  # noqa: E402
 from rlm_tf.training import TrainingDivergedError  # noqa: E402
@@ -156,25 +155,9 @@ def _evaluations(output: pathlib.Path) -> tuning.Try:
         keras.models.load_model(folder / "model.keras", compile=False)
     )
     text = corpus.train[: int(len(corpus.train) * settings["fraction"])]
-    prefix = corpus.vocabulary.eos_id
-
-    def evaluate(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
-        window, values = values["window"], dict(values)
-        del values["window"]
-        statistics = evaluation.gradient_statistics(
-            model, text, evaluating.STATISTICS_ROWS, window, prefix=prefix
-        )
-        nats = evaluating.nats_of(
-            model,
-            corpus.valid[: evaluating.TUNED_ON],
-            1,
-            window,
-            prefix=prefix,
-            dynamic=evaluation.DynamicEvaluation(statistics, **values),
-        )
-        return {"loss": nats, "run_dir": FLAGS.run_dir}
-
-    return evaluate
+    return lambda values, _: {
+        "loss": evaluating.dynamic_nats(model, corpus, text, **values)
+    }
 
 
 def _check_same(output: pathlib.Path, settings: dict[str, Any]) -> None:

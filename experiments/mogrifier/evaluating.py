@@ -18,12 +18,12 @@ from rlm_tf.data import Corpus
 from rlm_tf.evaluation.window_stream import language_model_of
 
 # Validation tokens on which what dynamic evaluation needs is chosen.
-TUNED_ON = 10_000
+_TUNED_ON = 10_000
 _LEARNING_RATES = (3e-5, 1e-4, 3e-4, 1e-3)
 _DECAYS = (1e-3, 1e-2)
 _EPSILON = 1e-5
 # Rows of the windows of training text whose gradients are measured.
-STATISTICS_ROWS = 64
+_STATISTICS_ROWS = 64
 _ROWS, _WINDOW = 20, 35
 
 
@@ -158,13 +158,34 @@ def nats_of(
     return math.inf if math.isnan(nats) else nats
 
 
+def dynamic_nats(
+    model: keras.Model, corpus: Corpus, text: np.ndarray, *, window: int, **values: Any
+) -> float:
+    """Returns the loss of the beginning of the validation text, evaluated dynamically.
+
+    Args:
+        model: The trained language model.
+        corpus: Its corpus.
+        text: The training text it has seen.
+        window: Tokens between two updates.
+        **values: `learning_rate`, `decay` and `epsilon` of `DynamicEvaluation`.
+    """
+    prefix = corpus.vocabulary.eos_id
+    statistics = evaluation.gradient_statistics(
+        model, text, _STATISTICS_ROWS, window, prefix=prefix
+    )
+    dynamic = evaluation.DynamicEvaluation(statistics, **values)
+    beginning = corpus.valid[:_TUNED_ON]
+    return nats_of(model, beginning, 1, window, prefix=prefix, dynamic=dynamic)
+
+
 def _best_scale(model: keras.Model, corpus: Corpus, settings: Settings) -> float:
     samples = max(2, settings.samples // 3)
 
     def nats(scale: float) -> float:
         return nats_of(
             model,
-            corpus.valid[:TUNED_ON],
+            corpus.valid[:_TUNED_ON],
             _ROWS,
             _WINDOW,
             prefix=corpus.vocabulary.eos_id,
@@ -183,13 +204,13 @@ def _best_dynamic(
 ) -> dict[str, Any]:
     eos = corpus.vocabulary.eos_id
     statistics = evaluation.gradient_statistics(
-        model, text, STATISTICS_ROWS, settings.window, prefix=eos
+        model, text, _STATISTICS_ROWS, settings.window, prefix=eos
     )
     trials = []
     for rate, decay in itertools.product(_LEARNING_RATES, _DECAYS):
         nats = nats_of(
             model,
-            corpus.valid[:TUNED_ON],
+            corpus.valid[:_TUNED_ON],
             1,
             settings.window,
             prefix=eos,

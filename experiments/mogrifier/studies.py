@@ -97,6 +97,21 @@ def variants(seeds: list[int], rows: pathlib.Path = _ROWS) -> dict[str, RunConfi
     }
 
 
+def combined(seeds: list[int], rows: pathlib.Path = _ROWS) -> dict[str, RunConfig]:
+    """The LSTM alone and everything together, about an hour of one core each."""
+    lstm = TRIALS[chosen_trial("lstm", rows)]
+    mogrifier = TRIALS[chosen_trial("mogrifier", rows)]
+    runs = {
+        "plain-lstm": {**lstm, "averaging": "none", "epochs": 50},
+        "everything": {**_MOGRIFIER, **mogrifier, "coefficient": 0.2, "epochs": 32},
+    }
+    return {
+        f"{name}-seed{seed}": dataclasses.replace(PTB, **settings, seed=seed)
+        for name, settings in runs.items()
+        for seed in seeds
+    }
+
+
 def chosen_trial(arm: str, rows: pathlib.Path = _ROWS) -> str:
     """Returns the trial of an arm with the lowest validation perplexity.
 
@@ -121,4 +136,9 @@ def chosen_trial(arm: str, rows: pathlib.Path = _ROWS) -> str:
 
 
 Study = Callable[[list[int], pathlib.Path], dict[str, RunConfig]]
-STUDIES: dict[str, Study] = {"trials": trials, "cells": cells, "variants": variants}
+STUDIES: dict[str, Study] = {
+    "trials": trials,
+    "cells": cells,
+    "variants": variants,
+    "combined": combined,
+}

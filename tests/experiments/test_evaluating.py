@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from experiments.mogrifier import evaluating, training
+from experiments.mogrifier import evaluating, search_spaces, training, tuning
 from experiments.mogrifier.presets import PRESETS
 from rlm_tf.data import load_corpus
 
@@ -87,6 +87,30 @@ def test_models_without_dropout_have_no_monte_carlo_evaluation(corpus):
     short = dataclasses.replace(corpus, valid=corpus.valid[:60], test=corpus.test[:60])
     found = evaluating.grid(model, short, corpus.train[:500], evaluating.Settings())
     assert list(found["perplexity"]) == ["static", "dynamic"]
+
+
+def test_dynamic_evaluation_is_tuned_in_the_published_spaces(corpus, tmp_path):
+    model = training.prepare(CONFIG, corpus).model
+    short = dataclasses.replace(corpus, valid=corpus.valid[:40])
+    space = search_spaces.DYNAMIC_SPACES["dynamic-words"]
+    seen = []
+
+    def run(values, folder):
+        loss = evaluating.dynamic_nats(model, short, corpus.train[:300], **values)
+        seen.append(values)
+        return {"loss": loss if len(seen) > 1 else np.inf}
+
+    options = {"trials": 2, "initial": 2, "seed": 1}
+    tuning.Tuner(space, run, tmp_path, **options).search()
+    best, worst = tuning.rows_in(tmp_path)
+    assert 0 < best["loss"] < worst["loss"] == 20.0
+    assert set(best["values"]) == {"window", "learning_rate", "decay", "epsilon"}
+    assert f"| {best['loss']:.4f} |" in tuning.trials_table([best, worst])
+    tuning.parallel_coordinates([best, worst], space, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 1000
+    # Nothing is left to be tried.
+    tuning.Tuner(space, run, tmp_path, **options).search()
+    assert len(seen) == 2
 
 
 def test_a_loss_that_is_no_number_is_infinite(corpus, monkeypatch):

@@ -46,6 +46,13 @@ def test_all_presets_and_studies_can_run():
         assert config.corpus, name
     for config in studies.trials([1, 2]).values():
         check_config(config)
+    for study in (studies.cells, studies.variants, studies.combined):
+        for config in study([1]).values():
+            check_config(config)
+    for name, fixed in search_spaces.FIXED.items():
+        base = dataclasses.replace(PRESETS["small"], **fixed)
+        check_config(base)
+        assert (base.rounds == 0) == name.endswith("lstm")
     for arm, changes in studies.VARIANTS.values():
         assert arm in studies.ARMS
         check_config(dataclasses.replace(studies.PTB, **changes))
