@@ -100,18 +100,8 @@ PRESETS = {
         eval_examples=10_000,
         evaluations=100,
     ),
-    # The same with 24 million parameters and 10,000 tokens.
-    "paper-24m": CopyConfig(
-        lengths=(50, 100, 150, 200),
-        learning_rates=(0.001, 0.002, 0.004),
-        num_tokens=10_000,
-        budget=24_000_000,
-        embedding_ratio=498 / 787,
-        mogrifier_ratio=41 / 1054,
-        rounds=5,
-        rank=64,
-        steps=20_000,
-        eval_examples=10_000,
-        evaluations=100,
-    ),
 }
+# The same with 24 million parameters and 10,000 tokens.
+PRESETS["paper-24m"] = dataclasses.replace(
+    PRESETS["paper"], num_tokens=10_000, budget=24_000_000
+)

@@ -182,7 +182,10 @@ _CHAPTER_4: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def _chapter_4(source: str, changes: dict[str, Any], cell: str) -> RunConfig:
-    """Returns a setting of chapter 4: residuals, Chrono, RAdam, 2TA, no mixture."""
+    """Returns a setting of chapter 4: residuals, Chrono, RAdam, 2TA, no mixture.
+
+    It stops early on 2TA, as the thesis does; after how many epochs it does not say.
+    """
     return dataclasses.replace(
         _CHAPTER_2[source],
         cell=cell,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.averaging.tail_average import TailAverage
 from rlm_tf.averaging.weight_average import WeightAverage
 from rlm_tf.averaging.weight_sum import (
     Weights,
-    WeightSum,
     as_variables,
     check_like,
     copies,
@@ -72,34 +72,18 @@ class ExponentialAverage(WeightAverage):
         self._average = as_variables(average) if on_device else to_numpy(average)
 
 
-class PolyakAverage(WeightAverage):
+class PolyakAverage(TailAverage):
     """Polyak-Ruppert averaging: the mean of all iterates, theta_0 included.
 
     Without a call of `start`, theta_0 is left out.
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._sum = WeightSum()
+        super().__init__(start=1)
 
     def start(self, weights: Weights) -> None:
         self._sum.clear()
         self._sum.add(weights)
-
-    def add(self, weights: Weights) -> None:
-        self._sum.add(weights)
-
-    def proposal(self, weights: Weights) -> tuple[Weights, int]:
-        if not self._sum.count:
-            return weights, 1
-        return self._sum.mean(), self._sum.count
-
-    def get_state(self) -> dict[str, Any]:
-        return {**super().get_state(), "sum": self._sum.get_state()}
-
-    def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
-        super().set_state(state, on_device)
-        self._sum.set_state(state["sum"], on_device)
 
 
 @tf.function(autograph=False, reduce_retracing=True)
