@@ -7,7 +7,13 @@ import keras
 import numpy as np
 import pytest
 
-from experiments.mogrifier import evaluating, search_spaces, training, tuning
+from experiments.mogrifier import (
+    evaluating,
+    projection,
+    search_spaces,
+    training,
+    tuning,
+)
 from experiments.mogrifier.presets import PRESETS
 from rlm_tf.data import load_corpus
 
@@ -111,6 +117,15 @@ def test_dynamic_evaluation_is_tuned_in_the_published_spaces(corpus, tmp_path):
     # Nothing is left to be tried.
     tuning.Tuner(space, run, tmp_path, **options).search()
     assert len(seen) == 2
+
+
+def test_projection_extrapolates_steps(corpus):
+    found = projection.project(CONFIG, corpus, 1)
+    steps = found["steps_per_epoch"] * CONFIG.epochs
+    np.testing.assert_allclose(
+        found["hours_of_all_epochs"] * 3600, found["step_seconds"] * steps
+    )
+    assert found["parameters"] <= CONFIG.budget and found["step_seconds"] > 0
 
 
 def test_a_loss_that_is_no_number_is_infinite(corpus, monkeypatch):

@@ -7,13 +7,16 @@ import json
 import pathlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.averages import trajectory
 from experiments.averages.config import PRESETS as AVERAGING
 from experiments.averages.lengths import bounds
+from experiments.averages.training import Texts
 from experiments.copying.config import PRESETS as COPYING
 from experiments.copying.report import best_rate
 from experiments.mogrifier import search_spaces, studies, tuning
@@ -158,6 +161,22 @@ def test_bounds_count_what_the_propositions_say():
     assert (found["intervals"], found["intervals_nearly_optimal"]) == (1, 1)
 
 
+def test_switching_on_training_loss_is_judged_on_validation_text(monkeypatch):
+    losses = {"train": 1.0, "valid": 3.0}
+    monkeypatch.setattr(trajectory, "nll_of", lambda _, data: losses[data])
+    given = Texts(None, "valid", "train", 10)
+    by_training = trajectory.ByTrainingLoss(given)
+    callback = SimpleNamespace(evaluations=[])
+    for train, valid in ((1.0, 3.0), (0.9, 3.5)):
+        losses |= {"train": train, "valid": valid}
+        assert by_training(None) == train
+        callback.evaluations.append({"loss": train, "raw_loss": 1.0})
+    columns = {"loss": [1.0, 0.9], "raw_loss": [1.0, 1.0]}
+    by_training.put_validation_losses(columns, callback)
+    assert columns["loss"] == [3.0, 3.5] and columns["raw_loss"] == [3.0, 3.0]
+    assert columns["training_loss"] == [1.0, 0.9]
+
+
 def test_best_rate_is_chosen_by_validation():
     def row(rate, valid):
         return {"learning_rate": rate, "nats_per_token": {"valid": valid}}
@@ -208,12 +227,13 @@ def test_averaging_computes_every_part(tmp_path):
     result = run(
         "averaging",
         "--preset=smoke",
-        "--parts=trajectory,drop,lengths,least_squares",
         f"--output_dir={tmp_path}",
     )
     for text in ("2TA, E/4", "algorithm 2", "Losses at switches"):
         assert text in result.stdout
-    for name in ("losses", "two_tailed", "lengths", "least_squares"):
+    assert "Over-fitting, E" in result.stdout and "A new basin, E" in result.stdout
+    figures = ("losses", "two_tailed", "overfitting", "basin", "lengths")
+    for name in (*figures, "least_squares"):
         assert (tmp_path / f"averaging_{name}.png").stat().st_size > 1000
 
 
