@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.averaging.exchange import assign, exchanged
 from rlm_tf.averaging.two_tailed_average import TwoTailedAverage
 from rlm_tf.averaging.weight_average import WeightAverage
 from rlm_tf.averaging.weight_sum import Weights, to_numpy
@@ -164,13 +165,13 @@ class WeightAveraging(keras.callbacks.Callback):
         raw = to_numpy([variable.value for variable in variables])
 
         def loss_fn(weights: Weights) -> float:
-            _assign(variables, weights)
+            assign(variables, weights)
             return self._loss_of(model)
 
         try:
             result = self.average.evaluate(loss_fn, raw)
         finally:
-            _assign(variables, raw)
+            assign(variables, raw)
         row: dict[str, Any] = {
             "step": self.average.steps,
             "loss": float(result.loss),
@@ -220,7 +221,7 @@ class WeightAveraging(keras.callbacks.Callback):
             The number of iterates in the average; 1 if there is none yet.
         """
         weights, length = self.average.proposal(self._weights(model))
-        with _exchanged(model, weights):
+        with exchanged(model, weights):
             yield length
 
     @contextlib.contextmanager
@@ -238,7 +239,7 @@ class WeightAveraging(keras.callbacks.Callback):
                 f"{type(self).__name__}.best: there was no evaluation with a finite "
                 "loss."
             )
-        with _exchanged(model, self._best):
+        with exchanged(model, self._best):
             yield self.best_loss
 
     # === State ===
@@ -301,19 +302,3 @@ class TwoTailedAveraging(WeightAveraging):
     ) -> None:
         average = TwoTailedAverage(patience, extended, reset=reset)
         super().__init__(average, loss, **kwargs)
-
-
-@contextlib.contextmanager
-def _exchanged(model: keras.Model, weights: Weights) -> Iterator[None]:
-    variables = model.trainable_variables
-    raw = to_numpy([variable.value for variable in variables])
-    try:
-        _assign(variables, weights)
-        yield
-    finally:
-        _assign(variables, raw)
-
-
-def _assign(variables: Sequence[Any], weights: Weights) -> None:
-    for variable, weight in zip(variables, weights, strict=True):
-        variable.assign(tf.cast(weight, variable.dtype))
