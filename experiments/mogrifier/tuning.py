@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from experiments.run_files import write_json
 Try = Callable[[dict[str, Any], pathlib.Path], dict[str, Any]]
 
 
-# Nats a token of what diverged: a Gaussian process needs finite numbers.
+# Nats a token of what diverged: a Gaussian process needs numbers of one size.
 _VERY_BAD = 20.0
 
 
@@ -28,8 +27,7 @@ class Tuner(keras_tuner.Tuner):
     """Runs trials of a search space.
 
     Each keeps its row in its folder; a trial that was killed is run again. The
-    objective is the loss in its row, nats a token; where that is not finite, the trial
-    counts as very bad.
+    objective is the loss in its row, nats a token, 20 where it is larger or no number.
 
     Args:
         space: What is tuned.
@@ -76,7 +74,7 @@ class Tuner(keras_tuner.Tuner):
         values = settings_of(trial.hyperparameters.values, self.space)
         folder = pathlib.Path(self.get_trial_dir(trial.trial_id))
         row = self.run(values, folder / "run")
-        if not math.isfinite(row["loss"]):
+        if not row["loss"] < _VERY_BAD:
             row["loss"] = _VERY_BAD
         write_json(folder / "row.json", {"values": values, **row})
         return {"loss": row["loss"]}
@@ -141,9 +139,11 @@ def parallel_coordinates(
     """Draws every trial as a line over all hyper-parameters, as Figures 2.5 and 2.6.
 
     The best is red (there, settings near the best are), the others the darker the
-    better; of what diverged there is no line.
+    better; of what diverged there is no line, and of nothing else no figure.
     """
     rows = [row for row in rows if row["loss"] < _VERY_BAD]
+    if not rows:
+        return
     figure, axes = plt.subplots(
         figsize=(1.3 * len(space) + 2.5, 4.5), layout="constrained"
     )

@@ -104,7 +104,7 @@ def test_dynamic_evaluation_is_tuned_in_the_published_spaces(corpus, tmp_path):
     def run(values, folder):
         loss = evaluating.dynamic_nats(model, short, corpus.train[:300], **values)
         seen.append(values)
-        return {"loss": loss if len(seen) > 1 else np.inf}
+        return {"loss": loss if len(seen) > 1 else np.nan}
 
     options = {"trials": 2, "initial": 2, "seed": 1}
     tuning.Tuner(space, run, tmp_path, **options).search()
@@ -114,6 +114,8 @@ def test_dynamic_evaluation_is_tuned_in_the_published_spaces(corpus, tmp_path):
     assert f"| {best['loss']:.4f} |" in tuning.trials_table([best, worst])
     tuning.parallel_coordinates([best, worst], space, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 1000
+    tuning.parallel_coordinates([worst], space, tmp_path / "nothing.png")
+    assert not (tmp_path / "nothing.png").exists()
     # Nothing is left to be tried.
     tuning.Tuner(space, run, tmp_path, **options).search()
     assert len(seen) == 2
