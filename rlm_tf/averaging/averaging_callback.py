@@ -264,6 +264,8 @@ class WeightAveraging(keras.callbacks.Callback):
         pending = self._pending
         self.set_state(state)
         self._pending = pending
+        if self._accumulates():
+            self._iterations = int(self.model.optimizer.iterations)
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over what `get_state` returned."""
@@ -273,32 +275,3 @@ class WeightAveraging(keras.callbacks.Callback):
         self._best = list(state["best"])
         self._pending = state["pending"]
         self._iterations = state["iterations"]
-
-
-class TwoTailedAveraging(WeightAveraging):
-    """`WeightAveraging` with a `TwoTailedAverage`.
-
-    An evaluation computes three losses: with the weights themselves, the short and the
-    long average. `averaged` gives the long average, `best` the weights with the lowest
-    loss that was reported.
-
-    Args:
-        loss: See `WeightAveraging`.
-        patience: See `TwoTailedAverage`.
-        extended: See `TwoTailedAverage`.
-        reset: See `TwoTailedAverage`.
-        **kwargs: `monitor`, `every_steps`, `on_device` and `name`, see
-            `WeightAveraging`.
-    """
-
-    def __init__(
-        self,
-        loss: tf.data.Dataset | ModelLoss,
-        *,
-        patience: int = 3,
-        extended: bool = True,
-        reset: str = "switch",
-        **kwargs: Any,
-    ) -> None:
-        average = TwoTailedAverage(patience, extended, reset=reset)
-        super().__init__(average, loss, **kwargs)

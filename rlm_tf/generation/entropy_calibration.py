@@ -150,9 +150,8 @@ def _lookahead(
     number = tf.minimum(candidates, tf.shape(logits)[-1])
     best = tf.math.top_k(logits, number)
     ids = best.indices
-
     rows = tf.shape(ids)[0]
-    at_once = tf.clip_by_value(_MOST_ROWS // rows, 1, number)
+    at_once = tf.clip_by_value(_MOST_ROWS // tf.maximum(rows, 1), 1, number)
     blocks = -(-number // at_once)
     padded = tf.pad(ids, [[0, 0], [0, blocks * at_once - number]])
     repeated = tf.nest.map_structure(

@@ -110,6 +110,9 @@ def test_mistakes_are_named(model):
         fit_calibration(model, np.zeros(0, np.int32), prefix=EOS)
     with pytest.raises(ValueError, match="`candidates` must be an integer >= 1"):
         fit_calibration(model, np.array([1]), prefix=EOS, candidates=0)
+    assert generate(
+        model, tf.zeros([0, 2], tf.int32), 3, seed=1, calibration=0.5
+    ).shape == (0, None)
     for strength in (float("nan"), [0.1, 0.2]):
         with pytest.raises(ValueError, match="`calibration` must be a finite number"):
             generate(model, [[1], [2]], 2, seed=1, calibration=strength)
