@@ -19,9 +19,9 @@ from rlm_tf.evaluation.window_stream import language_model_of
 
 # Validation tokens on which what dynamic evaluation needs is chosen.
 _TUNED_ON = 10_000
-_LEARNING_RATES = (3e-5, 1e-4, 3e-4, 1e-3)
+_LEARNING_RATES = (1e-4, 3e-4, 1e-3, 3e-3)
 _DECAYS = (1e-3, 1e-2)
-_EPSILON = 1e-5
+_EPSILONS = (1e-4, 1e-3, 1e-2)
 # Rows of the windows of training text whose gradients are measured.
 _STATISTICS_ROWS = 64
 _ROWS, _WINDOW = 20, 35
@@ -93,9 +93,9 @@ def grid(
 
     Every token is scored once. Dynamic evaluation reads the texts in one row, as it
     must; the others read 20 rows at once. What is chosen (temperature, scale of the
-    dropout rates, learning rate and decay) is chosen on validation text, so that the
-    validation column flatters all ways. Of a model without dropout there is no Monte
-    Carlo evaluation.
+    dropout rates; learning rate, decay and epsilon of dynamic evaluation) is chosen on
+    validation text, so that the validation column flatters all ways. Of a model without
+    dropout there is no Monte Carlo evaluation.
 
     Args:
         model: The trained language model.
@@ -108,14 +108,10 @@ def grid(
     heat = evaluation.search_temperature(
         model, corpus.valid, _ROWS, _WINDOW, prefix=eos
     )
-    chosen = _best_dynamic(model, corpus, text, settings, heat)
-    statistics = chosen.pop("statistics")
-    dynamic = evaluation.DynamicEvaluation(
-        statistics, chosen["learning_rate"], chosen["decay"], _EPSILON
-    )
+    dynamic, chosen = _best_dynamic(model, corpus, text, settings, heat)
     found: dict[str, Any] = {
         "temperature": heat,
-        "dynamic": {**chosen, "epsilon": _EPSILON, "window": settings.window},
+        "dynamic": {**chosen, "window": settings.window},
         "samples": settings.samples,
         "dynamic_samples": settings.dynamic_samples,
         "perplexity": {},
@@ -201,13 +197,13 @@ def _best_dynamic(
     text: np.ndarray,
     settings: Settings,
     temperature: float,
-) -> dict[str, Any]:
+) -> tuple[evaluation.DynamicEvaluation, dict[str, Any]]:
     eos = corpus.vocabulary.eos_id
     statistics = evaluation.gradient_statistics(
         model, text, _STATISTICS_ROWS, settings.window, prefix=eos
     )
     trials = []
-    for rate, decay in itertools.product(_LEARNING_RATES, _DECAYS):
+    for values in itertools.product(_LEARNING_RATES, _DECAYS, _EPSILONS):
         nats = nats_of(
             model,
             corpus.valid[:_TUNED_ON],
@@ -215,14 +211,15 @@ def _best_dynamic(
             settings.window,
             prefix=eos,
             temperature=temperature,
-            dynamic=evaluation.DynamicEvaluation(statistics, rate, decay, _EPSILON),
+            dynamic=evaluation.DynamicEvaluation(statistics, *values),
         )
-        trials.append((nats, rate, decay))
-    nats, rate, decay = min(trials)
-    return {
-        "statistics": statistics,
-        "learning_rate": rate,
-        "decay": decay,
+        trials.append((nats, *values))
+    nats, *best = min(trials)
+    chosen = dict(zip(("learning_rate", "decay", "epsilon"), best, strict=True))
+    # JSON has no infinity: a trial that diverged has no loss.
+    shown = [[n if math.isfinite(n) else None, *values] for n, *values in trials]
+    return evaluation.DynamicEvaluation(statistics, *best), {
+        **chosen,
         "nats_when_tuned": nats,
-        "trials": [list(trial) for trial in trials],
+        "trials": shown,
     }

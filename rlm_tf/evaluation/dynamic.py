@@ -110,7 +110,9 @@ class DynamicEvaluation:
     move much are also drawn back much. As in the code of Melis et al. (2020), whose
     tuning ranges are 1e-6 to 1e-3 for eta, 1e-6 to 1e-2 for lambda and 1e-8 to 1e-2 for
     epsilon, all logarithmic, with windows of 1 to 20 words or 1 to 50 characters and
-    one row.
+    one row. Tune eta and epsilon together: where a word is rare in the training text,
+    s is close to 0, and a small epsilon moves its embedding too far, which can make the
+    whole evaluation worse than a static one.
 
     Args:
         statistics: See `gradient_statistics`.

@@ -81,6 +81,10 @@ def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path)
     # The row is of other rows and windows; and a temperature was searched.
     static = ways["perplexity"]["static"]["valid"]
     np.testing.assert_allclose(static, row["perplexity"]["valid"], rtol=0.01)
+    dynamic = ways["dynamic"]
+    best = min((t for t in dynamic["trials"] if t[0] is not None), key=lambda t: t[0])
+    names = ("nats_when_tuned", "learning_rate", "decay", "epsilon")
+    assert best == [dynamic[name] for name in names]
     # Done once, it is not done again: the model may be gone.
     assert evaluating.add_ways(path, tmp_path / "gone", corpus, settings) == found
     with pytest.raises(ValueError, match=r"--mc_samples needs .*gone"):
