@@ -151,6 +151,7 @@ def _train(config: Config) -> tuple[Any, Any]:
 
     from experiments.imm import config as configs
     from experiments.imm import training
+    from experiments.run_settings import settings_of
     from rlm_tf.data import load_corpus
 
     settings = dataclasses.replace(
@@ -164,7 +165,7 @@ def _train(config: Config) -> tuple[Any, Any]:
     if (folder / "config.json").is_file():
         configs.check_same_settings(
             json.loads((folder / "config.json").read_text("utf-8")),
-            training.settings_of(settings, corpus),
+            settings_of(settings, corpus),
             str(folder / "config.json"),
             "another --training_dir",
         )

@@ -31,6 +31,7 @@ from experiments.imm import config as configs  # noqa: E402
 from experiments.imm import projection, report, training  # noqa: E402
 from experiments.imm.row import read_row  # noqa: E402
 from experiments.imm.studies import STUDIES, Run  # noqa: E402
+from experiments.run_settings import settings_of  # noqa: E402
 from rlm_tf.data import Corpus, load_corpus  # noqa: E402
 from rlm_tf.serving import check_export_path  # noqa: E402
 
@@ -114,7 +115,7 @@ def _check_earlier(
         return
     configs.check_same_settings(
         found,
-        training.settings_of(run.config, corpus),
+        settings_of(run.config, corpus),
         str(where),
         "another --output_dir (and --results_dir), or --noresume to start anew",
     )

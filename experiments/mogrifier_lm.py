@@ -36,6 +36,7 @@ from experiments.mogrifier import (  # noqa: E402
 from experiments.mogrifier.presets import PRESETS  # noqa: E402
 from experiments.mogrifier.studies import STUDIES  # noqa: E402
 from experiments.run_list import Run, run_all  # noqa: E402
+from experiments.run_settings import settings_of  # noqa: E402
 from rlm_tf.data import Corpus, load_corpus  # noqa: E402
 from rlm_tf.serving import check_export_path  # noqa: E402
 
@@ -87,7 +88,7 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
     runs = [
         Run(
             name,
-            training.settings_of(config, corpora[config.corpus]),
+            settings_of(config, corpora[config.corpus]),
             functools.partial(_train, config, corpora[config.corpus]),
             run_files.clear_run,
         )

@@ -38,6 +38,7 @@ from experiments.mogrifier.search_spaces import (  # noqa: E402
     Space,
 )
 from experiments.run_files import write_json  # noqa: E402
+from experiments.run_settings import settings_of  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.evaluation.window_stream import language_model_of  # noqa: E402
 from rlm_tf.training import TrainingDivergedError  # noqa: E402
@@ -117,7 +118,7 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
     corpus = load_corpus(base.corpus, FLAGS.data_dir)
     # A mistake in what all trials share shows now, not in each of them.
     training.prepare(base, corpus, FLAGS.strategy)
-    _check_same(output, training.settings_of(base, corpus))
+    _check_same(output, settings_of(base, corpus))
 
     def train(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
         config = dataclasses.replace(base, **values)

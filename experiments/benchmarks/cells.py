@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,6 @@ import keras
 import tensorflow as tf
 
 from experiments.benchmarks.lstm import random_words, train_function_step
-from experiments.benchmarks.machine import cores
 from experiments.benchmarks.preset import Preset
 from experiments.benchmarks.timing import Line, Row, Step, Timings
 from rlm_tf.averaging import TwoTailedAverage
@@ -165,36 +163,26 @@ def _torch_step(
     except ImportError:
         return None
     from experiments.benchmarks.torch_cells import MogrifierLSTM, RewiredLSTM
+    from experiments.benchmarks.torch_language_model import training_step
 
-    torch.manual_seed(seed)
-    torch.set_num_threads(cores())
-    embedding = torch.nn.Embedding(preset.vocabulary_size, width)
-    layers: list[Any] = [
-        MogrifierLSTM(width, 5, rank) if "Mogrifier" in kind else RewiredLSTM(width)
-        for _ in range(_LAYERS)
-    ]
-    output = torch.nn.Linear(width, preset.vocabulary_size)
-    modules = torch.nn.ModuleList([embedding, *layers, output])
-    optimizer = torch.optim.SGD(modules.parameters(), lr=_LEARNING_RATE)
-    zeros = torch.zeros(preset.batch_size, width)
-    states = [(zeros, zeros) for _ in layers]
-    batches = itertools.cycle(
-        [(torch.tensor(x.T.copy()), torch.tensor(y.T.copy())) for x, y in data]
-    )
-
-    def step() -> float:
-        tokens, targets = next(batches)
-        optimizer.zero_grad()
-        hidden = embedding(tokens)
-        for index, layer in enumerate(layers):
-            hidden, (h, c) = layer(hidden, *states[index])
-            states[index] = (h.detach(), c.detach())
-        loss = torch.nn.functional.cross_entropy(
-            output(hidden).flatten(0, 1), targets.flatten()
+    def make() -> tuple[Any, list[Any], Any]:
+        layers = torch.nn.ModuleList(
+            [
+                MogrifierLSTM(width, 5, rank)
+                if "Mogrifier" in kind
+                else RewiredLSTM(width)
+                for _ in range(_LAYERS)
+            ]
         )
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(modules.parameters(), _CLIP_NORM)
-        optimizer.step()
-        return loss.item()
+        zeros = torch.zeros(preset.batch_size, width)
 
-    return step
+        def run(hidden: Any, states: list[Any]) -> tuple[Any, list[Any]]:
+            new_states = []
+            for layer, state in zip(layers, states, strict=True):
+                hidden, new_state = layer(hidden, *state)
+                new_states.append(new_state)
+            return hidden, new_states
+
+        return layers, [(zeros, zeros)] * _LAYERS, run
+
+    return training_step(preset, width, data, seed, make, _LEARNING_RATE, _CLIP_NORM)

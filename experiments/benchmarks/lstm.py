@@ -10,7 +10,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from experiments.benchmarks.machine import cores
 from experiments.benchmarks.preset import Preset
 from experiments.benchmarks.timing import Line, Row, Step, Timings
 from rlm_tf.models import RecurrentLanguageModel
@@ -180,32 +179,16 @@ def _torch_step(preset: Preset, width: int, data: list[Any], seed: int) -> Step 
         import torch
     except ImportError:
         return None
-    torch.manual_seed(seed)
-    torch.set_num_threads(cores())
-    embedding = torch.nn.Embedding(preset.vocabulary_size, width)
-    # Time first, as PyTorch recommends for speed.
-    recurrent = torch.nn.LSTM(width, width, _LAYERS)
-    output = torch.nn.Linear(width, preset.vocabulary_size)
-    modules = torch.nn.ModuleList([embedding, recurrent, output])
-    optimizer = torch.optim.SGD(modules.parameters(), lr=_LEARNING_RATE)
-    zeros = torch.zeros(_LAYERS, preset.batch_size, width)
-    state = (zeros, zeros)
-    batches = itertools.cycle(
-        [(torch.tensor(x.T.copy()), torch.tensor(y.T.copy())) for x, y in data]
-    )
+    from experiments.benchmarks.torch_language_model import training_step
 
-    def step() -> float:
-        nonlocal state
-        tokens, targets = next(batches)
-        optimizer.zero_grad()
-        hidden, new_state = recurrent(embedding(tokens), state)
-        state = tuple(s.detach() for s in new_state)
-        loss = torch.nn.functional.cross_entropy(
-            output(hidden).flatten(0, 1), targets.flatten()
-        )
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(modules.parameters(), _CLIP_NORM)
-        optimizer.step()
-        return loss.item()
+    def make() -> tuple[Any, list[Any], Any]:
+        recurrence = torch.nn.LSTM(width, width, _LAYERS)
+        zeros = torch.zeros(_LAYERS, preset.batch_size, width)
 
-    return step
+        def run(inputs: Any, states: list[Any]) -> tuple[Any, list[Any]]:
+            outputs, state = recurrence(inputs, states[0])
+            return outputs, [state]
+
+        return recurrence, [(zeros, zeros)], run
+
+    return training_step(preset, width, data, seed, make, _LEARNING_RATE, _CLIP_NORM)

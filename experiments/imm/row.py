@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import pathlib
 import platform
@@ -16,6 +15,7 @@ import numpy as np
 from experiments.benchmarks import machine
 from experiments.imm.config import RunConfig
 from experiments.imm.counts import effective_counts
+from experiments.run_settings import text_digest
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus, contiguous_batches
 from rlm_tf.restricted import KneserNey
@@ -146,15 +146,6 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {machine.cores()} cores",
         "finished": time.strftime("%Y-%m-%d"),
     }
-
-
-def text_digest(corpus: Corpus) -> str:
-    """Returns a digest of the texts and the vocabulary of a corpus."""
-    digest = hashlib.sha256("\n".join(corpus.vocabulary.tokens).encode())
-    for tokens in (corpus.train, corpus.valid, corpus.test):
-        digest.update(np.int64(len(tokens)).tobytes())
-        digest.update(np.ascontiguousarray(tokens, np.int32).tobytes())
-    return digest.hexdigest()
 
 
 def _over_possible(log_probs: np.ndarray) -> dict[str, float | int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 from typing import Any
 
@@ -11,8 +10,8 @@ import numpy as np
 
 from experiments import run_files
 from experiments.imm.config import RunConfig
-from experiments.imm.row import Prepared, row_of, text_digest
-from rlm_tf import distribution
+from experiments.imm.row import Prepared, row_of
+from experiments.run_settings import settings_of, strategy_for
 from rlm_tf.data import Corpus, Noising, contiguous_batches
 from rlm_tf.models import (
     InBatchContexts,
@@ -45,23 +44,11 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
         name: KneserNey(config.restricted_order).fit(tokens, size)
         for name, tokens in {"same": text, "all": corpus.train}.items()
     }
-    scope = distribution.strategy(strategy)
-    replicas = scope.num_replicas_in_sync
-    if config.batch_size % replicas:
-        raise ValueError(
-            f"--batch_size must be a multiple of the {replicas} replicas, found "
-            f"{config.batch_size}."
-        )
-    with scope.scope():
+    with strategy_for(config.batch_size, strategy).scope():
         restricted = n_grams[config.restricted_text]
         model = build_model(config, size, corpus, text, restricted)
         model.compile(keras.optimizers.SGD(config.learning_rate))
     return Prepared(config, corpus, text, n_grams, model)
-
-
-def settings_of(config: RunConfig, corpus: Corpus) -> dict[str, Any]:
-    """Returns what an earlier run must share with this one to count as the same."""
-    return {**dataclasses.asdict(config), "text_sha256": text_digest(corpus)}
 
 
 def train(

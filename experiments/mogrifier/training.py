@@ -13,11 +13,11 @@ import numpy as np
 
 from experiments import run_files
 from experiments.benchmarks import machine
-from experiments.imm.row import text_digest
 from experiments.mogrifier.analysis import analyse
 from experiments.mogrifier.config import RunConfig
 from experiments.mogrifier.model import build_model, width_of
-from rlm_tf import averaging, distribution, evaluation
+from experiments.run_settings import settings_of, strategy_for, text_digest
+from rlm_tf import averaging, evaluation
 from rlm_tf.data import Corpus, contiguous_batches
 from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.models import (
@@ -64,13 +64,7 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
     size = len(corpus.vocabulary)
     text = corpus.train[: int(len(corpus.train) * config.fraction)]
     width = width_of(config, size)
-    scope = distribution.strategy(strategy)
-    if config.batch_size % scope.num_replicas_in_sync:
-        raise ValueError(
-            f"--batch_size must be a multiple of the {scope.num_replicas_in_sync} "
-            f"replicas, found {config.batch_size}."
-        )
-    with scope.scope():
+    with strategy_for(config.batch_size, strategy).scope():
         model: keras.Model = build_model(config, size, width)
         if config.coefficient:
             model = InducedModelMatching(
@@ -93,11 +87,6 @@ def make_optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
     if config.optimizer == "radam":
         return RectifiedAdam(config.learning_rate, beta_1=0.0)
     return keras.optimizers.SGD(config.learning_rate)
-
-
-def settings_of(config: RunConfig, corpus: Corpus) -> dict[str, Any]:
-    """Returns what an earlier run must share with this one to count as the same."""
-    return {**dataclasses.asdict(config), "text_sha256": text_digest(corpus)}
 
 
 def train(

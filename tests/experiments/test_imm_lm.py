@@ -16,7 +16,7 @@ import pytest
 
 from experiments.imm import report, studies
 from experiments.imm.config import PRESETS, RunConfig, check_config
-from experiments.imm.training import settings_of
+from experiments.run_settings import settings_of
 from rlm_tf.data import load_corpus
 
 ROOT = pathlib.Path(__file__).parents[2]
