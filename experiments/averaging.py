@@ -2,9 +2,10 @@
 
     python -m experiments.averaging --preset=small --output_dir=runs/averaging
 
-Parts: `trajectory`: all averages along one run of a language model; `drop`: the same
-run with a falling learning rate instead; `overfitting` and `basin`: where assumptions
-of 2TA fail; `lengths`: optimal lengths by brute force; `least_squares`: a convex loss.
+Parts: `trajectory`: all averages along one run of a language model; `drop`,
+`late_drop`, `decay`: the same run with a falling learning rate instead; `overfitting`
+and `basin`: where assumptions of 2TA fail; `lengths`: optimal lengths by brute force;
+`least_squares`: a convex loss.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ STUDY = Study(
     PRESETS,
     {
         "trajectory": trajectory.compute,
-        "drop": trajectory.compute_drop,
+        "drop": trajectory.compute_drops,
+        "late_drop": trajectory.compute_late_drop,
+        "decay": trajectory.compute_decay,
         "overfitting": trajectory.compute_overfitting,
         "basin": trajectory.compute_basin,
         "lengths": lengths.compute,

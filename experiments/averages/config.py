@@ -25,7 +25,9 @@ class AveragingConfig:
     decays: tuple[float, ...] = setting(
         (0.9, 0.98, 0.995, 0.998, 0.999, 0.9995), "Exponential averages: decays."
     )
-    shares: tuple[float, ...] = setting((0.25, 0.5), "Proportional tails.")
+    shares: tuple[float, ...] = setting(
+        (0.05, 0.1, 0.25, 0.5), "Proportional tails: shares of all iterates."
+    )
 
     overfit_fraction: float = setting(0.1, "Part of the text that is learnt by heart.")
     overfit_epochs: int = setting(30, "Passes over it, without dropout.")

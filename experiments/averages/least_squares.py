@@ -12,6 +12,7 @@ from rlm_tf.averaging import (
     ProportionalTailAverage,
     TailAverage,
     TwoTailedAverage,
+    WeightAverage,
 )
 
 _NOISE = 1.0
@@ -27,7 +28,7 @@ def compute(config: AveragingConfig) -> dict[str, Any]:
     least: convex, so that Algorithm 1 must only go down at its switches.
     """
     steps, period = config.squares_steps, config.squares_period
-    names = ("2TA", "tail of half", "proportional, 0.5", "Polyak", "raw")
+    names = ("2TA", *_rivals(steps), "raw")
     evaluations = steps // period
     losses = {name: np.zeros([config.squares_runs, evaluations]) for name in names}
     lengths = np.zeros([config.squares_runs, evaluations])
@@ -75,9 +76,7 @@ def _run(
     theta = np.zeros(features)
     averages = {
         "2TA": TwoTailedAverage(extended=False),
-        "tail of half": TailAverage(config.squares_steps // 2),
-        "proportional, 0.5": ProportionalTailAverage(0.5),
-        "Polyak": PolyakAverage(),
+        **_rivals(config.squares_steps),
     }
     for average in averages.values():
         average.start([theta])
@@ -105,6 +104,18 @@ def _run(
                 if average.event == "switch":
                     at_switches.append(result.loss)
     return bool(np.all(np.diff(at_switches) <= 1e-12))
+
+
+def _rivals(steps: int) -> dict[str, WeightAverage]:
+    """Returns new averages to compare with, whose hyper-parameters are a guess."""
+    return {
+        **{
+            f"TA, {start:g}": TailAverage(max(1, round(start * steps)))
+            for start in (0.05, 0.1, 0.5)
+        },
+        **{f"proportional, {c:g}": ProportionalTailAverage(c) for c in (0.5, 0.9)},
+        "Polyak": PolyakAverage(),
+    }
 
 
 def _digits(values: np.ndarray) -> list[float]:

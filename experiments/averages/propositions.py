@@ -76,13 +76,17 @@ def least_squares_report(found: Numbers, path: pathlib.Path) -> str:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     colours = {
         "2TA": "#009e73",
-        "tail of half": "#e69f00",
-        "proportional, 0.5": "#56b4e9",
+        "TA, ": "#e69f00",
+        "proportional, ": "#56b4e9",
         "Polyak": "#cc79a7",
         "raw": "#bbbbbb",
     }
-    for name, values in found["excess_loss"].items():
-        left.loglog(found["steps"], values, color=colours[name], label=name)
+    styles = ("-", "--", ":")
+    for family, colour in colours.items():
+        names = [name for name in found["excess_loss"] if name.startswith(family)]
+        for name, style in zip(names, styles, strict=False):
+            values = found["excess_loss"][name]
+            left.loglog(found["steps"], values, color=colour, ls=style, label=name)
     left.set(xlabel="step", ylabel="excess loss, mean over problems")
     right.loglog(
         found["steps"], found["length"]["mean"], color=colours["2TA"], label="mean L"
@@ -97,8 +101,18 @@ def least_squares_report(found: Numbers, path: pathlib.Path) -> str:
     right.loglog(found["steps"], found["steps"], "k", lw=0.6, label="all iterates")
     right.set(xlabel="step", ylabel="iterates in the long average")
     save(figure, path)
-    last = {name: values[-1] for name, values in found["excess_loss"].items()}
-    text = table(["average", "excess loss at the end"], [*last.items()])
+    shares = (0.01, 0.1, 1.0)
+    at = [
+        int(np.searchsorted(found["steps"], share * found["steps"][-1]))
+        for share in shares
+    ]
+    text = table(
+        ["average, excess loss at", *[f"{share:.0%} of the steps" for share in shares]],
+        [
+            [name, *[f"{values[index]:.3g}" for index in at]]
+            for name, values in found["excess_loss"].items()
+        ],
+    )
     quarters = ", ".join(f"{value:.1f}" for value in found["switches_by_quarter"])
     return (
         f"Least squares, {found['runs']} problems\n\n{text}\n\n"

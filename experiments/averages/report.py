@@ -27,6 +27,12 @@ _COLOURS = {
     "proportional": "#56b4e9",
     "drops": "#000000",
 }
+# Parts whose learning rate is no constant, without averages.
+_DROPS = {
+    "drop": "drops, at 60% and 80%",
+    "late_drop": "drops, at 85%",
+    "decay": "drops, linearly from 50%",
+}
 
 
 def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
@@ -34,7 +40,11 @@ def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
     parts = []
     if "trajectory" in found:
         curves = dict(found["trajectory"]["curves"])
-        curves |= found.get("drop", {}).get("curves", {})
+        curves |= {
+            name: found[part]["curves"]["drops"]
+            for part, name in _DROPS.items()
+            if part in found
+        }
         # Of a short run, long periods see no end.
         curves = {name: columns for name, columns in curves.items() if columns}
         parts.append(_trajectory(curves, found["trajectory"]["period"], folder))
@@ -71,6 +81,7 @@ def _trajectory(
 ) -> str:
     rows = []
     early = 0.4
+    two_tailed = curves["2TA, E"]
     for name, columns in curves.items():
         steps, losses = columns["step"], columns["loss"]
         at = int(np.searchsorted(steps, early * steps[-1]))
@@ -79,12 +90,12 @@ def _trajectory(
                 name,
                 f"{losses[min(at, len(losses) - 1)]:.3f}",
                 f"{losses[-1]:.3f}",
+                f"{np.interp(steps[-1], two_tailed['step'], two_tailed['loss']):.3f}",
                 f"{min(losses):.3f}",
                 f"{math.exp(min(losses)):.1f}",
                 f"{columns['length'][-1]:,}",
             ]
         )
-    two_tailed = curves["2TA, E"]
     raw = two_tailed["raw_loss"]
     at = int(np.searchsorted(two_tailed["step"], early * two_tailed["step"][-1]))
     rows.insert(
@@ -93,6 +104,7 @@ def _trajectory(
             "iterates themselves",
             f"{raw[at]:.3f}",
             f"{raw[-1]:.3f}",
+            f"{two_tailed['loss'][-1]:.3f}",
             f"{min(raw):.3f}",
             f"{math.exp(min(raw)):.1f}",
             "1",
@@ -101,7 +113,8 @@ def _trajectory(
     titles = [
         "average",
         f"loss at {early:.0%} of the steps",
-        "at the end",
+        "at its last evaluation",
+        "2TA, E, at that step",
         "least",
         "as perplexity",
         "iterates in the last",
@@ -128,7 +141,7 @@ def _draw_losses(curves: Mapping[str, Numbers], path: pathlib.Path) -> None:
         if name is None:
             continue
         family = name.split(",")[0]
-        label = {"drops": "learning rate drops, no average"}.get(name, name)
+        label = f"learning rate {name}" if family == "drops" else name
         axes.plot(
             curves[name]["step"],
             curves[name]["loss"],

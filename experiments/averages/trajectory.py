@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -47,18 +48,57 @@ def compute(config: AveragingConfig) -> dict[str, Any]:
     return {"period": period, "steps": steps, "curves": curves}
 
 
-def compute_drop(config: AveragingConfig) -> dict[str, Any]:
+def compute_drops(config: AveragingConfig) -> dict[str, Any]:
     """Returns the curve of the same run, not averaged, with two drops of the rate."""
+    return _scheduled(config, _piecewise(0.6, 0.8))
+
+
+def compute_late_drop(config: AveragingConfig) -> dict[str, Any]:
+    """The same with one drop near the end."""
+    return _scheduled(config, _piecewise(0.85))
+
+
+def compute_decay(config: AveragingConfig) -> dict[str, Any]:
+    """The same with a rate that falls to zero over the second half of the steps."""
+    return _scheduled(config, LinearDecay)
+
+
+class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """A rate that stays for half of the steps and then falls linearly to zero.
+
+    Args:
+        rate: In the first half.
+        steps: Of the whole run.
+    """
+
+    def __init__(self, rate: float, steps: int):
+        self.rate = rate
+        self.steps = steps
+
+    def __call__(self, step: Any) -> Any:
+        left = 2.0 - 2.0 * keras.ops.cast(step, "float32") / self.steps
+        return self.rate * keras.ops.clip(left, 0.0, 1.0)
+
+
+Schedule = Callable[[float, int], keras.optimizers.schedules.LearningRateSchedule]
+
+
+def _piecewise(*drops: float) -> Schedule:
+    """A rate that is divided by 10 after each of these parts of the steps."""
+    return lambda rate, steps: keras.optimizers.schedules.PiecewiseConstantDecay(
+        [round(share * steps) for share in drops],
+        [rate * 0.1**number for number in range(len(drops) + 1)],
+    )
+
+
+def _scheduled(config: AveragingConfig, schedule: Schedule) -> dict[str, Any]:
     given = texts(config)
     period = _period(config, given)
     steps = given.train.steps * config.epochs
-    schedule = keras.optimizers.schedules.PiecewiseConstantDecay(
-        [round(0.6 * steps), round(0.8 * steps)],
-        [config.learning_rate * factor for factor in (1.0, 0.1, 0.01)],
-    )
     # A tail that never starts: the iterates themselves.
     iterates = _of(averaging.TailAverage(steps + 1), given, period)
-    train(config, given, [iterates], epochs=config.epochs, learning_rate=schedule)
+    rate = schedule(config.learning_rate, steps)
+    train(config, given, [iterates], epochs=config.epochs, learning_rate=rate)
     return {"period": period, "steps": steps, "curves": {"drops": curve(iterates)}}
 
 

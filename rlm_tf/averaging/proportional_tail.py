@@ -13,11 +13,11 @@ from rlm_tf.checks import check_integer
 class ProportionalTailAverage(WeightAverage):
     """The mean of the `ceil(c t)` most recent of t iterates.
 
-    No fixed memory can hold it exactly. Here the iterates are kept as at most 2 B sums
-    of blocks of equal length, which doubles when there would be more; the average is of
-    the fewest most recent blocks that hold at least `ceil(c t)` iterates, so it is too
-    long by less than a block, `t / B` iterates at most. While blocks have length 1 it
-    is exact.
+    No fixed memory can hold it exactly. Here the iterates of the tail are kept as at
+    most 2 B sums of blocks of equal length, which doubles when there would be more;
+    what the tail has left behind is forgotten. Of the oldest block, one of B or so,
+    the tail has a part as a rule, for which the mean of the block stands. While blocks
+    have length 1, up to tails of 2 B, it is exact.
 
     Args:
         share: c in (0, 1].
@@ -49,18 +49,31 @@ class ProportionalTailAverage(WeightAverage):
         if full:
             self._sums.append(WeightSum())
         self._sums[-1].add(weights)
+        held = sum(block.count for block in self._sums)
+        # What the tail has left never comes back: its start only moves on.
+        while held - self._sums[0].count >= self._wanted(self.steps):
+            held -= self._sums.pop(0).count
 
     def proposal(self, weights: Weights) -> tuple[Weights, int]:
         if not self._sums:
             return weights, 1
-        wanted = math.ceil(self.share * self.steps)
-        total, length = self._sums[-1].mean(), self._sums[-1].count
-        for block in reversed(self._sums[:-1]):
-            if length >= wanted:
+        wanted, length = self._wanted(self.steps), 0
+        mean: list[Any] = []
+        for block in reversed(self._sums):
+            taken = min(block.count, wanted - length)
+            if not taken:
                 break
-            total = block.mean_with(total, length)
-            length += block.count
-        return total, length
+            length += taken
+            part, share = block.mean(), taken / length
+            mean = (
+                [old + (new - old) * share for old, new in zip(mean, part, strict=True)]
+                if mean
+                else part
+            )
+        return mean, length
+
+    def _wanted(self, steps: int) -> int:
+        return math.ceil(self.share * steps)
 
     def get_state(self) -> dict[str, Any]:
         return {
