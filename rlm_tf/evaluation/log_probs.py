@@ -60,8 +60,8 @@ def target_log_probs(
         window: Tokens of a row read at once.
         prefix: The token before the first, `<eos>` as a rule.
         temperature: T of `p_i^{1/T} / sum_j p_j^{1/T}`.
-        dynamic: How weights are adapted to the windows that were scored, after each;
-            None: not.
+        dynamic: How weights are adapted to the windows that were scored, after each, by
+            the gradient of their loss at this temperature; None: not.
         monte_carlo: How dropout acts; None: not.
         progress: Label of a progress bar, or None for no bar.
 
@@ -101,8 +101,7 @@ def scorer(
     """
     model = language_model_of(model)
     with contextlib.ExitStack() as stack:
-        if monte_carlo is not None:
-            stack.enter_context(monte_carlo.of(model))
+        seed_masks = monte_carlo and stack.enter_context(monte_carlo.of(model))
         moves = None if dynamic is None else stack.enter_context(dynamic.of(model))
         reader = WindowReader(
             model,
@@ -137,6 +136,8 @@ def scorer(
                 )
             if monte_carlo is None:
                 return one_pass(tokens, temperature, progress)
+            # Two temperatures differ by nothing but the temperature.
+            seed_masks()
             total = None
             for sample in range(monte_carlo.samples):
                 label = progress and f"{progress}, sample {sample + 1}"

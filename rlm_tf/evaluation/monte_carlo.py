@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -46,8 +46,15 @@ class MonteCarloDropout:
         self.seed = seed
 
     @contextlib.contextmanager
-    def of(self, model: keras.Model) -> Iterator[None]:
-        """Scales a model's rates and seeds its masks; in the end all is as it was."""
+    def of(self, model: keras.Model) -> Iterator[Callable[[], None]]:
+        """Scales a model's dropout rates; in the end the model is as it was.
+
+        That goes for seeds and for what layers with other training behaviour write,
+        such as the moving statistics of batch normalisation.
+
+        Yields:
+            What seeds the masks; called again, the same masks come again.
+        """
         places = _places_of(model)
         if not places:
             raise ValueError(
@@ -60,24 +67,27 @@ class MonteCarloDropout:
                     f"MonteCarloDropout: `rate_scale` {self.rate_scale} makes a rate "
                     f"of {rate} reach 1."
                 )
-        random = np.random.default_rng(self.seed)
+        # By identity: layers may share a generator.
         generators = {id(layer.seed_generator): layer for layer, _ in places}
-        states = {
-            key: layer.seed_generator.state.numpy() for key, layer in generators.items()
-        }
+        seeds = [layer.seed_generator.state for layer in generators.values()]
+        variables = {id(v): v for v in [*model.non_trainable_variables, *seeds]}
+        kept = [(v, v.numpy()) for v in variables.values()]
+
+        def seed_masks() -> None:
+            random = np.random.default_rng(self.seed)
+            for state in seeds:
+                seed = random.integers(2**31, size=state.shape)
+                state.assign(seed.astype(state.dtype))
+
         try:
             for (layer, name), rate in zip(places, rates, strict=True):
                 setattr(layer, name, rate * self.rate_scale)
-            for layer in generators.values():
-                state = layer.seed_generator.state
-                seed = random.integers(2**31, size=state.shape)
-                state.assign(seed.astype(state.dtype))
-            yield
+            yield seed_masks
         finally:
             for (layer, name), rate in zip(places, rates, strict=True):
                 setattr(layer, name, rate)
-            for key, layer in generators.items():
-                layer.seed_generator.state.assign(states[key])
+            for variable, value in kept:
+                variable.assign(value)
 
 
 def has_dropout(model: keras.Model) -> bool:

@@ -80,7 +80,8 @@ def evaluate(
 
     Args:
         temperature_from: Validation text on which `search_temperature` finds the
-            temperature first, evaluated in the same way; None: `temperature` is given.
+            temperature first, without dynamic evaluation, as published, but with the
+            same dropout masks; None: `temperature` is given.
 
     Raises:
         ValueError: If `temperature` and `temperature_from` are both given.
@@ -96,7 +97,6 @@ def evaluate(
             batch_size,
             window,
             prefix=prefix,
-            dynamic=dynamic,
             monte_carlo=monte_carlo,
         )
     return perplexity_of(
@@ -129,7 +129,8 @@ def search_temperature(
 
     The search of Melis et al. (2018, 2020): 1/T is 1.06, 1.04, 1.02, ... and not below
     0.8, until two in a row are no better than the best; the first `most_tokens` of the
-    text count. Tune it on validation text.
+    text count (theirs are the first of each row). Tune it on validation text. Monte
+    Carlo dropout has the same masks at every temperature.
 
     Arguments and errors are those of `target_log_probs`.
     """

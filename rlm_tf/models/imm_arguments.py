@@ -20,6 +20,11 @@ def check_model(model: Any) -> None:
         )
 
 
+def own_or_inner(name: str, own: Any, model: keras.Model, otherwise: Any) -> Any:
+    """Returns the wrapper's value of an option, or else the wrapped model's."""
+    return getattr(model, name, otherwise) if own is None else own
+
+
 def check_pairs(pairs: list[Any]) -> None:
     """Raises ValueError unless all are pairs (restricted model, coefficient)."""
     for pair in pairs:

@@ -18,6 +18,7 @@ from rlm_tf.models.imm_arguments import (
     check_owner,
     check_pairs,
     induced_names,
+    own_or_inner,
     shared_vocabulary_size,
 )
 from rlm_tf.models.in_batch_contexts import InBatchContexts
@@ -66,8 +67,10 @@ class InducedModelMatching(ObjectiveModel):
             evaluated.
         clip_norm: With in-batch contexts the gradient of the total is clipped to this
             norm; with separate clipping (always with sampled contexts) each term's
-            gradient is, before its coefficient multiplies it.
-        loss_scale: See `ObjectiveModel`.
+            gradient is, before its coefficient multiplies it. None: what the wrapped
+            model has; `math.inf`: no clipping.
+        loss_scale: See `ObjectiveModel`. None: what the wrapped model has.
+        l2: See `ObjectiveModel`. None: what the wrapped model has.
         **kwargs: Of `keras.Model`.
 
     Raises:
@@ -89,7 +92,8 @@ class InducedModelMatching(ObjectiveModel):
         *,
         variant: Literal["paper", "authors"] = "paper",
         clip_norm: float | None = None,
-        loss_scale: float = 1.0,
+        loss_scale: float | None = None,
+        l2: float | None = None,
         **kwargs: Any,
     ):
         check_model(model)
@@ -103,8 +107,10 @@ class InducedModelMatching(ObjectiveModel):
         kwargs = {"dtype": model.dtype_policy, **kwargs}
         super().__init__(
             term_names=("nll", *names, *soft),
-            clip_norm=clip_norm,
-            loss_scale=loss_scale,
+            # The wrapped model's own step, which knows them, is not taken.
+            clip_norm=own_or_inner("clip_norm", clip_norm, model, None),
+            loss_scale=own_or_inner("loss_scale", loss_scale, model, 1.0),
+            l2=own_or_inner("l2", l2, model, 0.0),
             **kwargs,
         )
         check_options(every, gradient, variant)

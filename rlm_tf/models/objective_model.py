@@ -41,8 +41,9 @@ class ObjectiveModel(keras.Model):
             mean is over the tokens that count: in a batch with padding, such as the
             last of an epoch, each of them weighs more than in the published code.
         l2: Adds `l2 / 2 * |w|^2` over all trainable weights, biases included, to the
-            scaled loss, before it is clipped; `loss_scale` does not multiply it, and no
-            metric counts it. So published penalties mean what they meant, too.
+            scaled loss, before it is clipped (where terms are clipped on their own, it
+            is not clipped); `loss_scale` does not multiply it, and no metric counts it.
+            So published penalties mean what they meant, too.
         **kwargs: Passed to `keras.Model`.
 
     Raises:

@@ -252,7 +252,7 @@ class Untouched(evaluation.MonteCarloDropout):
 
     @contextlib.contextmanager
     def of(self, model):
-        yield
+        yield lambda: None
 
 
 # === Temperature ===
@@ -279,17 +279,47 @@ def test_search_finds_the_best_of_the_grid(tokens):
 
 
 def test_evaluate_combines_everything(model, tokens):
-    """The temperature is searched in the way in which it is used."""
+    """The temperature is searched with the same masks, but with fixed weights."""
     ways = {
         "dynamic": evaluation.DynamicEvaluation(statistics(model, tokens), 0.02),
         "monte_carlo": evaluation.MonteCarloDropout(2, 0.8),
     }
-    best = evaluation.search_temperature(model, tokens[:20], 1, 6, prefix=EOS, **ways)
+    best = evaluation.search_temperature(
+        model, tokens[:20], 1, 6, prefix=EOS, monte_carlo=ways["monte_carlo"]
+    )
     found = evaluation.evaluate(
         model, tokens, 1, 6, prefix=EOS, temperature_from=tokens[:20], **ways
     )
     expected = log_probs(model, tokens, temperature=best, **ways)
     np.testing.assert_allclose(found.nats_per_token, -expected.mean(), rtol=1e-6)
+
+
+def test_a_search_sees_the_same_masks_at_every_temperature(model, tokens):
+    monte_carlo = evaluation.MonteCarloDropout(2)
+    with scorer(model, 1, 6, prefix=EOS, monte_carlo=monte_carlo) as score:
+        first, _, again = (score(tokens, heat) for heat in (1.1, 0.9, 1.1))
+    np.testing.assert_array_equal(first, again)
+    others = evaluation.MonteCarloDropout(2, seed=1)
+    assert np.any(
+        first != log_probs(model, tokens, temperature=1.1, monte_carlo=others)
+    )
+
+
+def test_moving_statistics_are_what_they_were(tokens):
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            layers.Embedding(V, 4),
+            layers.BatchNormalization(),
+            layers.Dropout(0.3),
+            layers.Dense(V),
+        ]
+    )
+    model(tokens[np.newaxis])
+    before = model.get_weights()
+    log_probs(model, tokens, monte_carlo=evaluation.MonteCarloDropout(2))
+    for expected, found in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 # === Mistakes ===

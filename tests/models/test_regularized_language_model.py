@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -424,3 +426,23 @@ def test_half_precision_trains(rng, policy):
 def test_mistakes_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         make(**arguments)
+
+
+def test_a_wrapper_takes_over_clipping_penalty_and_scale(rng):
+    options = {"clip_norm": 0.02, "loss_scale": 3.0, "l2": 0.3}
+    data = dataset(rng)
+    restricted = KneserNey(2).fit(rng.integers(V, size=200), V)
+    trained = []
+    for coefficient in (None, 0.0):
+        keras.utils.set_random_seed(1)
+        inner = model = make(**options)
+        if coefficient is not None:
+            contexts = InBatchContexts(min_count=1)
+            model = InducedModelMatching(inner, restricted, contexts, coefficient)
+            assert {name: getattr(model, name) for name in options} == options
+        compile_and_fit(model, data)
+        trained.append(inner.get_weights())
+    for alone, wrapped in zip(*trained, strict=True):
+        np.testing.assert_allclose(wrapped, alone, atol=1e-6)
+    own = InducedModelMatching(inner, restricted, None, clip_norm=math.inf, l2=0.0)
+    assert (own.clip_norm, own.loss_scale, own.l2) == (math.inf, 3.0, 0.0)
