@@ -47,8 +47,8 @@ class WeightAveraging(keras.callbacks.Callback):
         average: The average; one that was never updated.
         loss: What is to be low: a data set for `model.evaluate`, of whose results
             `monitor` is taken, or a function of the model. Metrics of the running epoch
-            and the carried states of training are left alone. None: no evaluations but
-            those by `averaged`.
+            and the carried states of training are left alone. None: no evaluations,
+            for averages that do not adapt to losses.
         monitor: See `loss`.
         every_steps: Steps between evaluations, the period E; None: an epoch.
         on_device: Whether sums are kept in the memory of the device that computes; else
@@ -62,8 +62,9 @@ class WeightAveraging(keras.callbacks.Callback):
         best_loss: The lowest loss so far; infinity before the first.
 
     Raises:
-        ValueError: If an argument is out of range; when training begins, if several
-            steps are executed at once, of which only the last would be averaged.
+        ValueError: If an argument is out of range, or an average that adapts to losses
+            has none; when training begins, if several steps are executed at once, of
+            which only the last would be averaged.
     """
 
     # What Keras asks before it lets other threads wait for the logs of steps.
@@ -84,6 +85,11 @@ class WeightAveraging(keras.callbacks.Callback):
             raise ValueError(
                 f"{type(self).__name__}: `average` must be a WeightAverage, found "
                 f"{type(average).__name__}."
+            )
+        if average.adapts and loss is None:
+            raise ValueError(
+                f"{type(self).__name__}: {type(average).__name__} adapts to losses; "
+                "`loss` must be a data set or a function of the model, found None."
             )
         if every_steps is not None:
             check_integer(type(self).__name__, "every_steps", every_steps, 1)

@@ -90,6 +90,8 @@ class TriggeredAverage(TailAverage):
         ValueError: If an argument is below 1.
     """
 
+    adapts = True
+
     def __init__(self, patience: int, latest: int | None = None) -> None:
         if latest is not None:
             check_integer("TriggeredAverage", "latest", latest, 1)

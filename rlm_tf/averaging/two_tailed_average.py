@@ -68,6 +68,8 @@ class TwoTailedAverage(WeightAverage):
             there was no update since the last evaluation.
     """
 
+    adapts = True
+
     def __init__(
         self, patience: int = 3, extended: bool = True, *, reset: str = "switch"
     ) -> None:

@@ -41,6 +41,9 @@ class WeightAverage:
         steps: Number t of updates so far.
     """
 
+    # Whether what is averaged depends on the losses of evaluations.
+    adapts = False
+
     def __init__(self) -> None:
         self.steps = 0
 

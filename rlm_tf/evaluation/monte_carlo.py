@@ -53,7 +53,7 @@ class MonteCarloDropout:
         such as the moving statistics of batch normalisation.
 
         Yields:
-            What seeds the masks; called again, the same masks come again.
+            What seeds the masks anew, so that the same come again.
         """
         places = _places_of(model)
         if not places:
@@ -82,6 +82,7 @@ class MonteCarloDropout:
         try:
             for (layer, name), rate in zip(places, rates, strict=True):
                 setattr(layer, name, rate * self.rate_scale)
+            seed_masks()
             yield seed_masks
         finally:
             for (layer, name), rate in zip(places, rates, strict=True):

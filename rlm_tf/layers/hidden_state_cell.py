@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 
 from rlm_tf.checks import check_integer
+from rlm_tf.layers.gate_bias import GateBias
 from rlm_tf.layers.recurrent_cell import Product, RecurrentCell, States, Weights
 from rlm_tf.layers.replica_dropout import replica_dropout
 
@@ -180,6 +181,11 @@ class KernelCell(HiddenStateCell):
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
 
+    @property
+    def forget_gate(self) -> tuple[int, int] | None:
+        """Which of how many equal parts of the bias is the forget gate's, if any."""
+        return None
+
     def add_kernels(
         self,
         input_width: int | None,
@@ -193,6 +199,7 @@ class KernelCell(HiddenStateCell):
             shape=(input_width, kernel_width),
             initializer=self.kernel_initializer,
         )
+        self._check_gate_bias()
         self.recurrent_kernel = self.add_weight(
             name="recurrent_kernel",
             shape=(self.units, recurrent_width),
@@ -201,6 +208,24 @@ class KernelCell(HiddenStateCell):
         self.bias = self.add_weight(
             name="bias", shape=bias_shape, initializer=self.bias_initializer
         )
+
+    def _check_gate_bias(self) -> None:
+        """Raises ValueError if a `GateBias` is of other gates than the cell's."""
+        bias = self.bias_initializer
+        if not isinstance(bias, GateBias):
+            return
+        name = type(self).__name__
+        if self.forget_gate is None:
+            raise ValueError(
+                f"{name}: the cell has no bias for the forget gate of a `GateBias`."
+            )
+        found = (bias.forget_gate, bias.num_gates)
+        if found != self.forget_gate:
+            raise ValueError(
+                f"{name}: the forget gate is part {self.forget_gate[0]} of "
+                f"{self.forget_gate[1]} of the bias; the `GateBias` has "
+                f"forget_gate={found[0]}, num_gates={found[1]}."
+            )
 
     def input_weights(self) -> Weights:
         return {

@@ -79,6 +79,10 @@ class LSTMCell(KernelCell):
         return 3 if self.tie_gates else 4
 
     @property
+    def forget_gate(self) -> tuple[int, int]:
+        return (0, 3) if self.tie_gates else (1, 4)
+
+    @property
     def is_standard(self) -> bool:
         """Whether it computes what `keras.layers.LSTM` computes."""
         changed = self.cap_input_gate or self.tie_gates or self.state_dropout > 0
@@ -92,8 +96,7 @@ class LSTMCell(KernelCell):
     def total_bias(self) -> tf.Tensor:
         """Returns the bias `[4 H]` with `forget_bias` added to the forget gate."""
         bias = tf.convert_to_tensor(self.bias)
-        forget_gate = 0 if self.tie_gates else 1
-        is_forget_gate = tf.one_hot(forget_gate, self.num_gates, dtype=bias.dtype)
+        is_forget_gate = tf.one_hot(*self.forget_gate, dtype=bias.dtype)
         return bias + self.forget_bias * tf.repeat(is_forget_gate, self.units)
 
     # === Step ===

@@ -235,8 +235,9 @@ class MogrifierCell(HiddenStateCell):
 class MogrifierLSTMCell(MogrifierCell):
     """The Mogrifier LSTM: `MogrifierCell(LSTMCell(units, ...), rounds, rank, ...)`.
 
-    By default it is what the equations of the paper say. All published results have
-    `cap_input_gate=True` besides, and a rank of 24 to 100.
+    By default matrices have full rank, as in the paper's equations, to which the biases
+    of the rounds' gates and the forget bias of 1 are added, as in the authors' code.
+    Their tuned models have `cap_input_gate=True` and a rank of 24 to 100.
 
     Args:
         units: Width H of the states and of the output.

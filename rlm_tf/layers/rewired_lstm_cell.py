@@ -54,6 +54,10 @@ class RewiredLSTMCell(KernelCell):
         self.forget_bias = forget_bias_beside(forget_bias, self.bias_initializer)
         self.state_size = [units, units]
 
+    @property
+    def forget_gate(self) -> tuple[int, int]:
+        return 1, 4
+
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         units = self.units
         self.add_kernels(input_shape[-1], 2 * units, 3 * units, (4 * units,))

@@ -262,6 +262,9 @@ def test_mistakes_are_named():
         fit(make(), averaging.TwoTailedAveraging(VALID, monitor="accuracy"))
     with pytest.raises(ValueError, match="`average` must be a WeightAverage"):
         averaging.WeightAveraging(0.999, VALID)
+    for average in (averaging.TwoTailedAverage(), averaging.TriggeredAverage(1)):
+        with pytest.raises(ValueError, match="adapts to losses; `loss` must be"):
+            averaging.WeightAveraging(average)
     with pytest.raises(ValueError, match="`every_steps` must be an integer >= 1"):
         averaging.TwoTailedAveraging(VALID, every_steps=0)
     with (
