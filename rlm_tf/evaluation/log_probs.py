@@ -101,7 +101,9 @@ def scorer(
     """
     model = language_model_of(model)
     with contextlib.ExitStack() as stack:
-        seed_masks = monte_carlo and stack.enter_context(monte_carlo.of(model))
+        seed_masks: Callable[[], None] | None = None
+        if monte_carlo is not None:
+            seed_masks = stack.enter_context(monte_carlo.of(model))
         moves = None if dynamic is None else stack.enter_context(dynamic.of(model))
         reader = WindowReader(
             model,
@@ -134,7 +136,7 @@ def scorer(
                     "target_log_probs: `temperature` must be positive and finite, "
                     f"found {temperature}."
                 )
-            if monte_carlo is None:
+            if monte_carlo is None or seed_masks is None:
                 return one_pass(tokens, temperature, progress)
             # Two temperatures differ by nothing but the temperature.
             seed_masks()
