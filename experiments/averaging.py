@@ -34,6 +34,7 @@ STUDY = Study(
     },
     report,
     own_settings={
+        "trajectory": ("starts", "decays", "shares"),
         "overfitting": "overfit_",
         "basin": "basin_",
         "lengths": "length_",

@@ -37,15 +37,16 @@ class Study:
             be writable as JSON.
         report: Draws the figures of the parts there are into a folder; returns their
             tables as Markdown.
-        own_settings: Prefix of the names of settings that concern one part alone, by
-            part: other parts need not be computed anew when these change.
+        own_settings: Prefix (or prefixes) of the names of settings that concern one
+            part alone, by part: other parts need not be computed anew when these
+            change.
     """
 
     name: str
     presets: Mapping[str, Any]
     parts: Mapping[str, Compute]
     report: Report
-    own_settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    own_settings: Mapping[str, str | tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     def concerns(self, part: str, setting: str) -> bool:
         """Returns whether a setting says anything to a part."""

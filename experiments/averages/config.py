@@ -37,7 +37,8 @@ class AveragingConfig:
     )
 
     length_width: int = setting(24, "Width of the model whose iterates are all kept.")
-    length_epochs: int = setting(40, "Passes over a tenth of the text.")
+    length_fraction: float = setting(0.1, "Part of the text that it is trained on.")
+    length_epochs: int = setting(40, "Passes over it.")
     length_evaluations: int = setting(2, "Evaluations an epoch.")
 
     squares_runs: int = setting(50, "Least-squares problems.")
@@ -75,7 +76,7 @@ class AveragingConfig:
                 f"--squares_steps must be at least --squares_period, "
                 f"{self.squares_period}; found {self.squares_steps}."
             )
-        for name in ("fraction", "overfit_fraction"):
+        for name in ("fraction", "overfit_fraction", "length_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(
                     f"--{name} must lie in (0, 1], found {getattr(self, name)}."
@@ -108,7 +109,9 @@ PRESETS = {
     ),
     "small": AveragingConfig(),
     # About three hours on two cores: the results of experiments/README.md.
-    "ptb": AveragingConfig(corpus="ptb", fraction=0.25),
+    "ptb": AveragingConfig(
+        corpus="ptb", fraction=0.25, length_fraction=1.0, length_epochs=20
+    ),
     # Section 3.5: 24 million parameters, E = 1000 steps (here an epoch, 1,328).
     "paper": AveragingConfig(corpus="ptb", width=951, epochs=100, evaluations=1),
 }

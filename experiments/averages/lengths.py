@@ -109,7 +109,7 @@ class AllLengths(keras.callbacks.Callback):
 
 def compute(config: AveragingConfig) -> dict[str, Any]:
     """Returns the losses of all lengths, the best lengths, and how 2TA compares."""
-    given = texts(config, 0.1)
+    given = texts(config, config.length_fraction)
     period = max(1, math.ceil(given.train.steps / config.length_evaluations))
     watcher = AllLengths(period, given.valid)
     train(
