@@ -109,7 +109,7 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
     parts = [report.results_table(rows), report.ways_table(rows)]
     text = "\n\n".join(filter(None, parts))
     (output / "table.md").write_text(text + "\n", "utf-8")
-    report.learning_curves(rows, output / "learning_curves.png")
+    report.results_figure(rows, output / "results.png")
     print(f"\n{text}\n\n{output}", flush=True)
     if FLAGS.export:
         run_flags.export(output / runs[-1].name)

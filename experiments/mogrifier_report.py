@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
             parts.append(evidence_report.gates_table(explained))
         print("\n\n".join(filter(None, parts)), end="\n\n")
         path = figures / f"mogrifier_lm_{name}.png"
-        report.learning_curves(members, path)
+        report.results_figure(members, path)
     if rows["cells"] and rows["variants"]:
         path = figures / "mogrifier_lm_rounds.png"
         report.rounds_figure([*rows["cells"], *rows["variants"]], path)

@@ -46,7 +46,9 @@ class Study:
     presets: Mapping[str, Any]
     parts: Mapping[str, Compute]
     report: Report
-    own_settings: Mapping[str, str | tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    own_settings: Mapping[str, str | tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
 
     def concerns(self, part: str, setting: str) -> bool:
         """Returns whether a setting says anything to a part."""

@@ -12,18 +12,12 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
+from experiments.benchmarks import machine
 from experiments.run_files import write_json
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus
 from rlm_tf.evaluation.window_stream import language_model_of
 
-# Validation tokens on which what dynamic evaluation needs is chosen.
-_TUNED_ON = 10_000
-_LEARNING_RATES = (1e-4, 3e-4, 1e-3, 3e-3)
-_DECAYS = (1e-3, 1e-2)
-_EPSILONS = (1e-4, 1e-3, 1e-2)
-# Rows of the windows of training text whose gradients are measured.
-_STATISTICS_ROWS = 64
 _ROWS, _WINDOW = 20, 35
 
 
@@ -35,12 +29,24 @@ class Settings(NamedTuple):
         dynamic_samples: The same where every sample adapts its own weights.
         rate_scales: What dropout rates are multiplied by, the best on validation text.
         window: Tokens between two updates of dynamic evaluation.
+        learning_rates: Of dynamic evaluation; these and the next two are all combined,
+            the best on validation text.
+        decays: Of dynamic evaluation.
+        epsilons: Of dynamic evaluation.
+        tuned_on: Validation tokens on which all this is chosen.
+        statistics_rows: Rows of the windows of training text whose gradients are
+            measured.
     """
 
     samples: int = 30
     dynamic_samples: int = 4
     rate_scales: tuple[float, ...] = (0.6, 0.8, 1.0)
     window: int = 20
+    learning_rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3, 3e-3)
+    decays: tuple[float, ...] = (1e-3, 1e-2)
+    epsilons: tuple[float, ...] = (1e-4, 1e-3, 1e-2)
+    tuned_on: int = 10_000
+    statistics_rows: int = 64
 
 
 def add_ways(
@@ -49,7 +55,7 @@ def add_ways(
     """Evaluates the model of a finished run in all ways and puts them into its row.
 
     Args:
-        path: Of the row; if it has them already, nothing is done.
+        path: Of the row; if it has them already with these settings, nothing is done.
         folder: Of the run, with model.keras.
         corpus: Its corpus.
         settings: How much to spend.
@@ -61,9 +67,9 @@ def add_ways(
         ValueError: If the model is not there.
     """
     row = json.loads(path.read_text("utf-8"))
-    spent = {"samples": settings.samples, "dynamic_samples": settings.dynamic_samples}
-    earlier = row.get("ways") or {}
-    if all(earlier.get(key) == value for key, value in spent.items()):
+    # As JSON has it: tuples become lists.
+    spent = json.loads(json.dumps(settings._asdict()))
+    if (row.get("ways") or {}).get("settings") == spent:
         return row
     saved = folder / "model.keras"
     if not saved.exists():
@@ -74,14 +80,15 @@ def add_ways(
     print(f"{row['name']}: all ways of evaluation", flush=True)
     model = language_model_of(keras.models.load_model(saved, compile=False))
     text = corpus.train[: row["corpus"]["train_tokens"]]
-    flags = " ".join(
-        f"--{name}={value}"
-        for name, value in zip(
-            ("mc_samples", "dynamic_mc_samples"), spent.values(), strict=True
-        )
-    )
-    ways = {"command": f"{row['command']} {flags}"}
-    row["ways"] = ways | grid(model, corpus, text, settings)
+    masks = f"--mc_samples={settings.samples}"
+    few = f"--dynamic_mc_samples={settings.dynamic_samples}"
+    row["ways"] = {
+        "command": f"{row['command']} {masks} {few}",
+        "settings": spent,
+        **grid(model, corpus, text, settings),
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
+    }
     write_json(path, row)
     return row
 
@@ -92,10 +99,11 @@ def grid(
     """Returns the perplexities of every way, and what was chosen on validation text.
 
     Every token is scored once. Dynamic evaluation reads the texts in one row, as it
-    must; the others read 20 rows at once. What is chosen (temperature, scale of the
-    dropout rates; learning rate, decay and epsilon of dynamic evaluation) is chosen on
-    validation text, so that the validation column flatters all ways. Of a model without
-    dropout there is no Monte Carlo evaluation.
+    must; the others read 20 rows at once. Monte Carlo dropout without adaptation is
+    there with as many masks as with it, too: more masks are better in themselves. All
+    that is chosen (temperatures, scale of the dropout rates; learning rate, decay and
+    epsilon of dynamic evaluation) is chosen on validation text, so that the validation
+    column flatters all ways. A model without dropout has no Monte Carlo evaluation.
 
     Args:
         model: The trained language model.
@@ -110,22 +118,37 @@ def grid(
     )
     dynamic, chosen = _best_dynamic(model, corpus, text, settings, heat)
     found: dict[str, Any] = {
-        "temperature": heat,
-        "dynamic": {**chosen, "window": settings.window},
-        "samples": settings.samples,
-        "dynamic_samples": settings.dynamic_samples,
+        "dynamic": chosen,
+        "temperature": {},
         "perplexity": {},
         "seconds": {},
     }
-    kinds: dict[str, dict[str, Any]] = {"static": {}, "dynamic": {"dynamic": dynamic}}
+    kinds: dict[str, dict[str, Any]] = {
+        "static": {"temperature": heat},
+        "dynamic": {"temperature": heat, "dynamic": dynamic},
+    }
     if evaluation.has_dropout(model):
         scale = found["rate_scale"] = _best_scale(model, corpus, settings)
-        many = evaluation.MonteCarloDropout(settings.samples, scale)
-        few = evaluation.MonteCarloDropout(settings.dynamic_samples, scale)
-        kinds["static, Monte Carlo"] = {"monte_carlo": many}
-        kinds["dynamic, Monte Carlo"] = {"dynamic": dynamic, "monte_carlo": few}
+        for samples in sorted({settings.dynamic_samples, settings.samples}):
+            masks = evaluation.MonteCarloDropout(samples, scale)
+            way = {
+                "temperature": evaluation.search_temperature(
+                    model,
+                    corpus.valid,
+                    _ROWS,
+                    _WINDOW,
+                    prefix=eos,
+                    monte_carlo=masks,
+                    most_tokens=settings.tuned_on,
+                ),
+                "monte_carlo": masks,
+            }
+            kinds[f"static, {_masks(samples)}"] = way
+            if samples == settings.dynamic_samples:
+                kinds[f"dynamic, {_masks(samples)}"] = {**way, "dynamic": dynamic}
     for name, ways in kinds.items():
         began = time.perf_counter()
+        found["temperature"][name] = ways["temperature"]
         found["perplexity"][name] = {}
         rows, window = (1, settings.window) if "dynamic" in ways else (_ROWS, _WINDOW)
         for split, tokens in texts.items():
@@ -135,14 +158,16 @@ def grid(
                 rows,
                 window,
                 prefix=eos,
-                # The mean of many masks is flat enough as it is.
-                temperature=1.0 if "monte_carlo" in ways else heat,
                 progress=f"{name}, {split}",
                 **ways,
             ).perplexity
         found["seconds"][name] = round(time.perf_counter() - began, 1)
         print(f"{name}: {found['perplexity'][name]}", flush=True)
     return found
+
+
+def _masks(samples: int) -> str:
+    return "1 mask" if samples == 1 else f"{samples} masks"
 
 
 def nats_of(
@@ -167,11 +192,12 @@ def dynamic_nats(
         **values: `learning_rate`, `decay` and `epsilon` of `DynamicEvaluation`.
     """
     prefix = corpus.vocabulary.eos_id
+    defaults = Settings()
     statistics = evaluation.gradient_statistics(
-        model, text, _STATISTICS_ROWS, window, prefix=prefix
+        model, text, defaults.statistics_rows, window, prefix=prefix
     )
     dynamic = evaluation.DynamicEvaluation(statistics, **values)
-    beginning = corpus.valid[:_TUNED_ON]
+    beginning = corpus.valid[: defaults.tuned_on]
     return nats_of(model, beginning, 1, window, prefix=prefix, dynamic=dynamic)
 
 
@@ -181,7 +207,7 @@ def _best_scale(model: keras.Model, corpus: Corpus, settings: Settings) -> float
     def nats(scale: float) -> float:
         return nats_of(
             model,
-            corpus.valid[:_TUNED_ON],
+            corpus.valid[: settings.tuned_on],
             _ROWS,
             _WINDOW,
             prefix=corpus.vocabulary.eos_id,
@@ -200,13 +226,15 @@ def _best_dynamic(
 ) -> tuple[evaluation.DynamicEvaluation, dict[str, Any]]:
     eos = corpus.vocabulary.eos_id
     statistics = evaluation.gradient_statistics(
-        model, text, _STATISTICS_ROWS, settings.window, prefix=eos
+        model, text, settings.statistics_rows, settings.window, prefix=eos
     )
     trials = []
-    for values in itertools.product(_LEARNING_RATES, _DECAYS, _EPSILONS):
+    for values in itertools.product(
+        settings.learning_rates, settings.decays, settings.epsilons
+    ):
         nats = nats_of(
             model,
-            corpus.valid[:_TUNED_ON],
+            corpus.valid[: settings.tuned_on],
             1,
             settings.window,
             prefix=eos,

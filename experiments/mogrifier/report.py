@@ -14,6 +14,8 @@ import numpy as np
 from experiments.drawing import save, table
 
 Row = dict[str, Any]
+# More are not told apart by their colours.
+_MOST_CURVES = 10
 _CHARACTERS = ("ptb-char", "enwik8", "text8", "mwc-en", "mwc-fi", "tiny-shakespeare")
 
 
@@ -60,23 +62,74 @@ def results_table(rows: Sequence[Row]) -> str:
 
 
 def ways_table(rows: Sequence[Row]) -> str:
-    """Returns how well every way of evaluating does, of rows that have them."""
+    """Returns how well every way of evaluating does, of rows that have them.
+
+    One line a group and way; what was chosen stands there where one seed has it.
+    """
     lines = []
     unit = _unit(rows)
-    for row in rows:
-        for way, values in (row.get("ways") or {}).get("perplexity", {}).items():
-            numbers = [_spread([values[split]], unit) for split in ("valid", "test")]
-            lines.append([row["name"], way, *numbers])
-    titles = ["run", "evaluation", f"valid {unit}", f"test {unit}"]
-    return table(titles, lines, left=(0, 1)) if lines else ""
+    for name, group in grouped(rows).items():
+        evaluated = [row["ways"] for row in group if row.get("ways")]
+        ways = dict.fromkeys(way for found in evaluated for way in found["perplexity"])
+        for way in ways:
+            those = [found for found in evaluated if way in found["perplexity"]]
+            numbers = [
+                _spread([found["perplexity"][way][split] for found in those], unit)
+                for split in ("valid", "test")
+            ]
+            chosen = _chosen(those[0], way) if len(those) == 1 else ""
+            lines.append([name, way, len(those), *numbers, chosen])
+    titles = ["run", "evaluation", "seeds", f"valid {unit}", f"test {unit}", "chosen"]
+    return table(titles, lines, left=(0, 1, 5)) if lines else ""
+
+
+def _chosen(found: Row, way: str) -> str:
+    """Returns what one evaluation used that validation text decided."""
+    parts = [f"T {found['temperature'][way]:.2f}"]
+    if "mask" in way:
+        parts.append(f"rates x {found['rate_scale']:g}")
+    if "dynamic" in way:
+        names = {"learning_rate": "eta", "decay": "lambda", "epsilon": "epsilon"}
+        parts += [f"{short} {found['dynamic'][key]:g}" for key, short in names.items()]
+    return ", ".join(parts)
+
+
+def results_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """Draws learning curves, or of many groups what they reach."""
+    if len(grouped(rows)) > _MOST_CURVES:
+        final_losses(rows, path)
+    else:
+        learning_curves(rows, path)
+
+
+def final_losses(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """Draws perplexities, a line of dots for each group, one dot a seed."""
+    groups = grouped(rows)
+    size = (7, 1.2 + 0.3 * len(groups))
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    for colour, split in (("#0072b2", "valid"), ("#d55e00", "test")):
+        points = [
+            (row["perplexity"][split], height)
+            for height, group in enumerate(groups.values())
+            for row in group
+        ]
+        axes.plot(*zip(*points, strict=True), "o", color=colour, label=split)
+    axes.set_yticks(range(len(groups)), list(groups))
+    axes.invert_yaxis()
+    axes.set(xlabel="perplexity")
+    save(figure, path)
 
 
 def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
-    """Draws validation loss against epochs, averaged and (thin) not averaged."""
+    """Draws validation loss against epochs, averaged and (thin) not averaged.
+
+    The losses begin where the best run has done two fifths of its epochs: before, all
+    look the same.
+    """
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    lowest = math.inf
+    lowest = highest = math.inf
     for index, (name, group) in enumerate(grouped(rows).items()):
-        colour = f"C{index % 10}"
+        colour = f"C{index}"
         for number, row in enumerate(group):
             curve = [point for point in row["curve"] if "averaged_loss" in point]
             epochs = [point["epoch"] + 1 for point in curve]
@@ -84,12 +137,14 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
             if not losses:
                 continue
             lowest = min(lowest, *losses)
+            highest = min(highest, losses[2 * len(losses) // 5])
             label = name if number == 0 else None
             axes.plot(epochs, losses, color=colour, label=label, lw=1.5)
             raw = [point.get("averaged_raw_loss", math.nan) for point in curve]
             axes.plot(epochs, raw, color=colour, lw=0.5)
     if math.isfinite(lowest):
-        axes.set_ylim(lowest - 0.02, lowest + 0.8)
+        margin = 0.05 * (highest - lowest) + 0.01
+        axes.set_ylim(lowest - margin, highest + margin)
     axes.set(xlabel="epoch", ylabel="validation loss, nats a token")
     save(figure, path)
 

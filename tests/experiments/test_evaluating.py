@@ -67,7 +67,9 @@ def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path)
     folder, row = finished
     path = tmp_path / "one.json"
     path.write_text(json.dumps(row))
-    settings = evaluating.Settings(2, 1, rate_scales=(0.5, 1.0))
+    settings = evaluating.Settings(
+        2, 1, (0.5, 1.0), learning_rates=(1e-4, 1e-3), decays=(1e-3,), epsilons=(1e-3,)
+    )
     found = evaluating.add_ways(path, folder, corpus, settings)
     assert json.loads(path.read_text()) == json.loads(json.dumps(found))
     ways = found["ways"]
@@ -75,8 +77,9 @@ def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path)
     assert list(ways["perplexity"]) == [
         "static",
         "dynamic",
-        "static, Monte Carlo",
-        "dynamic, Monte Carlo",
+        "static, 1 mask",
+        "dynamic, 1 mask",
+        "static, 2 masks",
     ]
     # The row is of other rows and windows; and a temperature was searched.
     static = ways["perplexity"]["static"]["valid"]
@@ -87,15 +90,18 @@ def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path)
     assert best == [dynamic[name] for name in names]
     # Done once, it is not done again: the model may be gone.
     assert evaluating.add_ways(path, tmp_path / "gone", corpus, settings) == found
-    with pytest.raises(ValueError, match=r"--mc_samples needs .*gone"):
-        evaluating.add_ways(path, tmp_path / "gone", corpus, evaluating.Settings(3, 1))
+    for other in ({"samples": 3}, {"epsilons": (1e-2,)}):
+        changed = settings._replace(**other)
+        with pytest.raises(ValueError, match=r"--mc_samples needs .*gone"):
+            evaluating.add_ways(path, tmp_path / "gone", corpus, changed)
 
 
 def test_models_without_dropout_have_no_monte_carlo_evaluation(corpus):
     config = dataclasses.replace(CONFIG, input_dropout=0.0, state_dropout=0.0)
     model = training.prepare(config, corpus).model
     short = dataclasses.replace(corpus, valid=corpus.valid[:60], test=corpus.test[:60])
-    found = evaluating.grid(model, short, corpus.train[:500], evaluating.Settings())
+    settings = evaluating.Settings(epsilons=(1e-3,), decays=(1e-3,))
+    found = evaluating.grid(model, short, corpus.train[:500], settings)
     assert list(found["perplexity"]) == ["static", "dynamic"]
 
 

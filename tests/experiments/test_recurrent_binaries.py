@@ -198,7 +198,7 @@ def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
     assert row["parameters"] <= 40_000
     assert len(row["evaluations"]) == 2
     assert f"{row['perplexity']['valid']:.2f}" in first.stdout
-    assert (tmp_path / "learning_curves.png").stat().st_size > 1000
+    assert (tmp_path / "results.png").stat().st_size > 1000
     answer = tf.saved_model.load(str(tmp_path / "saved")).signatures["score"](
         texts=tf.constant(["the value of", ""])
     )
