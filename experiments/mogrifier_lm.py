@@ -136,6 +136,10 @@ def _train(
 
 def _configs() -> dict[str, configs.RunConfig]:
     seeds = run_flags.seeds()
+    if FLAGS.only and not FLAGS.study:
+        raise ValueError("--only chooses runs of a study; give --study, too.")
+    if FLAGS["dynamic_mc_samples"].present and not FLAGS.mc_samples:
+        raise ValueError("--dynamic_mc_samples needs --mc_samples.")
     if FLAGS.study:
         run_flags.refuse_settings_beside_study(configs.RunConfig, ("preset",))
         rows = run_flags.folders()[1]

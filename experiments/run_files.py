@@ -16,6 +16,7 @@ import tensorflow as tf
 import tqdm
 
 from experiments.benchmarks.machine import OtherPrograms
+from rlm_tf.averaging import WeightAveraging
 from rlm_tf.training import MetricsLog, read_metrics_log
 
 # A JSON list of numbers alone, over several lines: lines do not break within strings.
@@ -73,13 +74,19 @@ class TensorBoardScalars(keras.callbacks.Callback):
 
 
 class StepTimer(keras.callbacks.Callback):
-    """Measures training steps alone, without validation, checkpoints and evaluation.
+    """Measures training steps alone, without validation and other evaluations.
 
-    Without validation data it comes before what evaluates at an epoch's end.
+    Without validation data it comes before what evaluates or writes checkpoints at an
+    epoch's end. Checkpoints within an epoch count.
+
+    Args:
+        averages: What evaluates within epochs, whose time does not count.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, averages: WeightAveraging | None = None) -> None:
         super().__init__()
+        self._averages = averages
+        self._evaluated = 0.0
         self._times: list[float] = []
         self._others: list[float] = []
         self._steps = 0
@@ -88,6 +95,7 @@ class StepTimer(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._steps, self._began = 0, time.perf_counter()
+        self._evaluated = self._averages.seconds if self._averages else 0.0
         self._watch = OtherPrograms()
 
     def on_train_batch_begin(
@@ -105,6 +113,8 @@ class StepTimer(keras.callbacks.Callback):
     def _measure(self) -> None:
         if self._steps:
             seconds = time.perf_counter() - self._began
+            if self._averages:
+                seconds -= self._averages.seconds - self._evaluated
             self._times.append(1000 * seconds / self._steps)
             others = self._watch.cores()
             if others is not None:

@@ -114,7 +114,13 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
     base = dataclasses.replace(
         config_flags.config_from_flags(PRESETS[FLAGS.preset]), seed=seed, **fixed
     )
-    configs.check_config(base)
+    if FLAGS["run_dir"].present:
+        raise ValueError(f"--space={FLAGS.space} trains; leave out --run_dir.")
+    highest = {
+        name: int(where.high) if where.integer else where.high
+        for name, where in space.items()
+    }
+    configs.check_config(dataclasses.replace(base, **highest))
     corpus = load_corpus(base.corpus, FLAGS.data_dir)
     # A mistake in what all trials share shows now, not in each of them.
     training.prepare(base, corpus, FLAGS.strategy)
@@ -122,6 +128,9 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
 
     def train(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
         config = dataclasses.replace(base, **values)
+        if not config.rounds:
+            config = dataclasses.replace(config, rank=0)
+        configs.check_config(config)
         prepared = training.prepare(config, corpus, FLAGS.strategy)
         try:
             row = training.train(prepared, folder)

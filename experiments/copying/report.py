@@ -18,6 +18,8 @@ _COLOURS = {"lstm": "#4c4c4c", "mogrifier": "#0072b2", "rlstm": "#009e73"}
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
     """Draws cross-entropy against length (Figure 2.4), returns the table."""
     folder.mkdir(parents=True, exist_ok=True)
+    diverged = [row["name"] for row in rows if "diverged" in row]
+    rows = [row for row in rows if "diverged" not in row]
     cells = distinct(row["cell"] for row in rows)
     lengths = sorted({row["length"] for row in rows})
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
@@ -60,7 +62,8 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
         "parameters",
         "seeds",
     ]
-    return table(titles, lines)
+    text = table(titles, lines)
+    return f"{text}\n\nDiverged: {', '.join(diverged)}." if diverged else text
 
 
 def best_rate(rows: Sequence[Row]) -> list[Row]:

@@ -14,14 +14,20 @@ import tensorflow as tf
 
 from experiments import run_files
 from experiments.benchmarks import machine
-from experiments.copying.config import CopyConfig
+from experiments.copying.config import PRESETS, CopyConfig
 from experiments.mogrifier import config as mogrifier_config
 from experiments.mogrifier.model import make_cell
 from experiments.run_list import Run
 from rlm_tf.averaging import TriggeredAverage, WeightAveraging
 from rlm_tf.data import ReverseCopy
 from rlm_tf.models import EncoderDecoder, count_parameters, width_for_budget
-from rlm_tf.training import ExactResume, MetricsLog, ResumableBatches
+from rlm_tf.training import (
+    DivergenceGuard,
+    ExactResume,
+    MetricsLog,
+    ResumableBatches,
+    TrainingDivergedError,
+)
 
 
 def runs_of(config: CopyConfig, seeds: list[int]) -> list[Run]:
@@ -113,15 +119,40 @@ def train(
     data = ResumableBatches(one_epoch, steps=every)
     log = MetricsLog(folder / "metrics.jsonl")
     timer = run_files.StepTimer()
-    saver = ExactResume(folder / "checkpoints", data, [timer, averaging, log])
-    began = time.perf_counter()
-    model.fit(
-        data.dataset,
-        epochs=config.evaluations,
-        shuffle=False,
-        callbacks=[saver, run_files.EpochProgress(folder.name, config.evaluations)],
-        verbose=0,
+    guard = DivergenceGuard(
+        recover=True,
+        factor=0.9,
+        max_recoveries=10,
+        monitor="averaged_loss",
+        also=[averaging],
     )
+    saver = ExactResume(folder / "checkpoints", data, [timer, averaging, log, guard])
+    began = time.perf_counter()
+    row = {
+        "name": folder.name,
+        "command": command_of(config, cell, length, rate, seed),
+        "cell": cell,
+        "length": length,
+        "learning_rate": rate,
+        "seed": seed,
+        "width": width,
+        "embedding_width": model.embedding_width or width,
+        "parameters": count_parameters(model),
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
+    }
+    try:
+        model.fit(
+            data.dataset,
+            epochs=config.evaluations,
+            shuffle=False,
+            callbacks=[saver, run_files.EpochProgress(folder.name, config.evaluations)],
+            verbose=0,
+        )
+    except TrainingDivergedError as error:
+        # The others of the grid go on.
+        print(f"{folder.name}: {error}", flush=True)
+        return {**row, "diverged": str(error), "finished": time.strftime("%Y-%m-%d")}
     with averaging.best(model):
         losses = {
             split: model.evaluate(
@@ -134,21 +165,37 @@ def train(
         right = _share_of_right_sequences(model, task, config)
         model.save(folder / "model.keras")
     return {
-        "cell": cell,
-        "length": length,
-        "learning_rate": rate,
-        "seed": seed,
-        "width": width,
-        "embedding_width": model.embedding_width or width,
-        "parameters": count_parameters(model),
+        **row,
         "nats_per_token": {k: float(v) for k, v in losses.items()},
         "whole_sequences_right": right,
         "curve": [row["loss"] for row in averaging.evaluations],
+        "recoveries": guard.recoveries,
         "seconds": round(time.perf_counter() - began, 1),
         **timer.result(),
-        "commit": machine.commit(),
         "finished": time.strftime("%Y-%m-%d"),
     }
+
+
+def command_of(
+    config: CopyConfig, cell: str, length: int, rate: float, seed: int
+) -> str:
+    """Returns the command of a run, but for folders."""
+    # The preset that needs the fewest other flags.
+    names = [field.name for field in dataclasses.fields(config)]
+    of_grid = ("cells", "lengths", "learning_rates")
+
+    def others(preset: str) -> list[str]:
+        return [
+            f"--{name}={getattr(config, name)}"
+            for name in names
+            if name not in of_grid
+            and getattr(config, name) != getattr(PRESETS[preset], name)
+        ]
+
+    preset = min(PRESETS, key=lambda preset: len(others(preset)))
+    run = f"--cells={cell} --lengths={length} --learning_rates={rate:g} --seeds={seed}"
+    flags = [f"--preset={preset}", run, *others(preset)]
+    return " ".join(["python -m experiments.reverse_copy", *flags])
 
 
 def _share_of_right_sequences(

@@ -126,7 +126,7 @@ def train(
         monitor="averaged_loss" if config.period <= batches.steps else None,
         also=[averages],
     )
-    timer = run_files.StepTimer()
+    timer = run_files.StepTimer(averages)
     kept: list[keras.callbacks.Callback] = [
         timer,
         averages,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -60,6 +61,7 @@ class WeightAveraging(keras.callbacks.Callback):
         evaluations: One dictionary for each evaluation so far: `step`, `loss`,
             `length`, and what the average tells about it.
         best_loss: The lowest loss so far; infinity before the first.
+        seconds: What evaluations have taken, of this process.
 
     Raises:
         ValueError: If an argument is out of range, or an average that adapts to losses
@@ -101,6 +103,7 @@ class WeightAveraging(keras.callbacks.Callback):
         self.name = name
         self.evaluations: list[dict[str, Any]] = []
         self.best_loss = math.inf
+        self.seconds = 0.0
         self._best: list[np.ndarray] = []
         # Whether a step began whose iterate was not taken; iterations before it.
         self._pending = False
@@ -166,6 +169,7 @@ class WeightAveraging(keras.callbacks.Callback):
             self._evaluate()
 
     def _evaluate(self) -> None:
+        began = time.perf_counter()
         model = self.model
         variables = model.trainable_variables
         raw = to_numpy([variable.value for variable in variables])
@@ -194,6 +198,7 @@ class WeightAveraging(keras.callbacks.Callback):
         if result.loss < self.best_loss:
             self.best_loss = float(result.loss)
             self._best = to_numpy(result.weights)
+        self.seconds += time.perf_counter() - began
 
     def _loss_of(self, model: keras.Model) -> float:
         if callable(self.loss):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import types
 
 import pytest
 import tensorflow as tf
@@ -115,4 +116,13 @@ def test_timer_measures_training_steps_only(monkeypatch):
         now[0] += 1000.0
         timer.on_test_begin()  # an evaluation without training before it
     assert timer.result()["step_ms"] == 1000.0
+    averages = types.SimpleNamespace(seconds=7.0)
+    timer = run_files.StepTimer(averages)
+    timer.on_epoch_begin(0)
+    for batch in range(4):
+        timer.on_train_batch_begin(batch)
+    now[0] += 12.0
+    averages.seconds += 4.0
+    timer.on_epoch_end(0)
+    assert timer.result()["step_ms"] == 2000.0
     assert run_files.StepTimer().result() == {"step_ms": None, "other_cores": None}

@@ -19,6 +19,7 @@ from experiments.averages.lengths import bounds
 from experiments.averages.training import Texts
 from experiments.copying.config import PRESETS as COPYING
 from experiments.copying.report import best_rate
+from experiments.copying.report import report as copying_report
 from experiments.mogrifier import search_spaces, studies, tuning
 from experiments.mogrifier.config import RunConfig, check_config
 from experiments.mogrifier.model import build_model
@@ -177,6 +178,25 @@ def test_switching_on_training_loss_is_judged_on_validation_text(monkeypatch):
     assert columns["training_loss"] == [1.0, 0.9]
 
 
+def test_runs_that_diverged_are_left_out_and_named(tmp_path):
+    done = {
+        "name": "good",
+        "cell": "lstm",
+        "length": 3,
+        "learning_rate": 0.1,
+        "width": 4,
+        "embedding_width": 2,
+        "parameters": 1000,
+        "nats_per_token": {"valid": 1.0, "test": 1.5},
+        "whole_sequences_right": 0.25,
+    }
+    lost = {**done, "name": "bad", "learning_rate": 9.0, "diverged": "nll is nan"}
+    del lost["nats_per_token"]
+    text = copying_report([lost, done], tmp_path)
+    assert "| lstm | 3 | 1.500 | 25.0% | 0.1 |" in text and "Diverged: bad." in text
+    assert "Diverged" not in copying_report([done], tmp_path)
+
+
 def test_best_rate_is_chosen_by_validation():
     def row(rate, valid):
         return {"learning_rate": rate, "nats_per_token": {"valid": valid}}
@@ -217,6 +237,11 @@ def test_reverse_copy_trains_and_reports(tmp_path):
     result = run("reverse_copy", *flags)
     assert "| lstm | 3 |" in result.stdout
     assert (tmp_path / "reverse_copy.png").stat().st_size > 1000
+    (row,) = (tmp_path / "results").glob("*.json")
+    assert json.loads(row.read_text())["command"] == (
+        "python -m experiments.reverse_copy --preset=smoke --cells=lstm --lengths=3 "
+        "--learning_rates=0.01 --seeds=1"
+    )
     assert "done before" in run("reverse_copy", *flags).stdout
     mistaken = run("reverse_copy", "--cells=gru", check=False)
     assert "--cells must be some of" in mistaken.stderr
