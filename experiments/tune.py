@@ -116,7 +116,7 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
     )
     if FLAGS["run_dir"].present:
         raise ValueError(f"--space={FLAGS.space} trains; leave out --run_dir.")
-    highest = {
+    highest: dict[str, Any] = {
         name: int(where.high) if where.integer else where.high
         for name, where in space.items()
     }

@@ -65,7 +65,40 @@ def test_all_presets_and_studies_can_run():
             config.check()
 
 
-def test_published_presets_say_what_the_table_says():
+# Learning rate, l2, dropout of inputs, between layers, of states and of outputs;
+# rounds, rank, ratio of widths; window, batch, layers, budget in millions.
+PUBLISHED = """
+ptb-lstm 0.0030369 2.4908e-4 .62756 .30699 .36922 .69017 0 0 1 70 64 2 24
+ptb-mogrifier 0.0023000 2.5235e-4 .72908 .29098 .38729 .71567 5 84 1 70 64 2 24
+wt2-lstm 0.0031839 2.3064e-4 .60910 .09075 .27140 .34846 0 0 .35308 70 64 2 35
+wt2-mogrifier 0.0032878 1.8995e-4 .54691 .19882 .22138 .34767 6 48 .19932 70 64 2 35
+ptb-char-mogrifier 0.0037396 2.5558e-4 .27860 .07376 .17119 .23474 4 24 1 150 64 2 24
+mwc-en-lstm 0.0038051 7.8253e-6 .24803 .04740 .04695 .06201 0 0 .16763 150 64 2 24
+mwc-en-mogrifier 0.0014344 9.2454e-5 .22379 .0878 .09549 .00521 6 78 .48783 150 64 2 24
+mwc-fi-lstm 0.0038728 3.3590e-5 .00043 .03679 .15784 .21673 0 0 1 150 64 2 24
+mwc-fi-mogrifier 0.0020000 9.6080e-5 .06996 .11572 .17592 .22150 5 100 1 150 64 2 24
+enwik8-48m-lstm 0.0025167 2.5181e-5 .16279 .11950 .10368 .13860 0 0 1 500 128 4 48
+enwik8-48m-mogrifier 0.0010214 9.9338e-4 .01550 .00863 .04373 .13831 6 79 1 500 128 4 48
+enwik8-96m-lstm 0.0019752 5.8536e-5 .12337 .12637 .13063 .24847 0 0 1 500 128 4 96
+enwik8-96m-mogrifier 0.0022480 4.4094e-5 .01591 .13786 .16487 .28785 5 61 1 500 128 4 96
+"""
+
+
+@pytest.mark.parametrize("line", PUBLISHED.strip().splitlines())
+def test_published_presets_are_the_published_table(line):
+    name, *numbers = line.split()
+    names = (
+        *("learning_rate", "l2", "input_dropout", "layer_dropout", "state_dropout"),
+        *("output_dropout", "rounds", "rank", "embedding_ratio", "window"),
+        *("batch_size", "num_layers", "budget"),
+    )
+    expected = dict(zip(names, map(float, numbers), strict=True))
+    expected["budget"] *= 1e6
+    config = dataclasses.asdict(PRESETS[f"paper-{name}"])
+    assert {key: config[key] for key in names} == expected
+
+
+def test_published_presets_say_what_the_text_says():
     config = PRESETS["paper"]
     assert (config.rounds, config.rank, config.window, config.batch_size) == (
         5,
