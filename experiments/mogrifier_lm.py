@@ -118,7 +118,13 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
 def _project(chosen: dict[str, configs.RunConfig]) -> None:
     found = {}
     for name, config in chosen.items():
-        corpus = load_corpus(config.corpus, FLAGS.data_dir)
+        try:
+            corpus = load_corpus(config.corpus, FLAGS.data_dir)
+        except FileNotFoundError:
+            if config.corpus not in projection.STAND_INS:
+                raise
+            print(f"{name}: {config.corpus} is missing; drawn characters, as many")
+            corpus = projection.stand_in(config.corpus)
         found[name] = projection.project(config, corpus, FLAGS.project_steps)
         hours, epochs = found[name]["hours_of_all_epochs"], found[name]["epochs"]
         print(f"{name}: {hours:,.1f} h for {epochs} epochs", flush=True)

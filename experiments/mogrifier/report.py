@@ -40,6 +40,7 @@ def results_table(rows: Sequence[Row]) -> str:
         "width",
         "parameters",
         "ms/step",
+        "minutes",
         "recoveries",
     ]
     lines = []
@@ -55,6 +56,7 @@ def results_table(rows: Sequence[Row]) -> str:
                 group[0]["width"],
                 f"{group[0]['parameters']:,}",
                 f"{np.median(steps):.0f}" if steps else "-",
+                f"{np.mean([row['seconds'] for row in group]) / 60:.0f}",
                 sum(row["recoveries"] for row in group),
             ]
         )

@@ -131,6 +131,12 @@ def test_dynamic_evaluation_is_tuned_in_the_published_spaces(corpus, tmp_path):
     assert len(seen) == 2
 
 
+def test_missing_corpora_have_stand_ins_of_their_size():
+    corpus = projection.stand_in("mwc-fi")
+    assert len(corpus.train) == 13_000_000 and len(corpus.vocabulary) == 250
+    assert corpus.train.max() == 249 and corpus.train.min() == 0
+
+
 def test_projection_extrapolates_steps(corpus):
     found = projection.project(CONFIG, corpus, 1)
     steps = found["steps_per_epoch"] * CONFIG.epochs

@@ -27,6 +27,7 @@ def _row(name, seed, perplexity, rounds=0, cell="lstm", gates=True):
         "width": 7,
         "parameters": 1000,
         "step_ms": 12.0,
+        "seconds": 600.0,
         "recoveries": 0,
         "curve": [{"epoch": epoch, **point} for epoch in range(3)],
         "evidence": evidence,
