@@ -132,6 +132,10 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         rows[f"cells-{width}"] = functools.partial(
             cells.measure, preset, width, rounds, seeds
         )
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"ratios-{width}"] = functools.partial(
+            cells.measure_ratios, preset, width, rounds, seeds
+        )
     rows["averages"] = functools.partial(
         cells.measure_averages, preset, min(preset.rounds), seeds
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from experiments.benchmarks.lstm import random_words, train_function_step
 from experiments.benchmarks.preset import Preset
 from experiments.benchmarks.timing import Line, Row, Step, Timings
-from rlm_tf.averaging import TwoTailedAverage
+from rlm_tf.averaging import TwoTailedAverage, TwoTailedAveraging
 from rlm_tf.layers import (
     HiddenStateCell,
     LSTMCell,
@@ -21,6 +23,8 @@ from rlm_tf.layers import (
 from rlm_tf.models import RegularizedLanguageModel, count_parameters
 
 _LAYERS, _LEARNING_RATE, _CLIP_NORM = 2, 1.0, 5.0
+# Of each timed fit().
+_FIT_STEPS = 4
 _KERAS, _TORCH = "keras.layers.RNN", "PyTorch loop"
 
 
@@ -67,8 +71,42 @@ def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> 
     return Row(lines, numbers)
 
 
+def measure_ratios(
+    preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]
+) -> Row:
+    """Times our steps with stronger cells beside ours with LSTMs, in turn."""
+    rank = min(40, width)
+    cells: dict[str, Callable[[], HiddenStateCell]] = {
+        f"Mogrifier (5 rounds, rank {rank})": lambda: MogrifierLSTMCell(width, 5, rank),
+        "RLSTM": lambda: RewiredLSTMCell(width),
+        "LSTM": lambda: LSTMCell(width),
+    }
+    timings = Timings()
+    for seed in seeds:
+        data = random_words(preset, seed)
+        steps = {
+            kind: _our_step(preset, make(), data, seed) for kind, make in cells.items()
+        }
+        timings.run(steps, rounds)
+    lines = [
+        Line(
+            f"{kind} training step, {_LAYERS} x {width}",
+            timings.text(kind),
+            f"our LSTM: {timings.text('LSTM')}",
+            timings.ratio(kind, "LSTM"),
+        )
+        for kind in cells
+        if kind != "LSTM"
+    ]
+    return Row(lines, timings.numbers())
+
+
 def measure_averages(preset: Preset, rounds: int, seeds: tuple[int, ...]) -> Row:
-    """Times what Two-Tailed Averaging adds to a training step of a large model."""
+    """Times what Two-Tailed Averaging adds to a training step of a large model.
+
+    The sums alone, beside a step; and the callback, on the device and with sums in host
+    memory, in `fit()`, beside the same without it. Evaluations do not count.
+    """
     width = preset.averaging_width
     timings = Timings()
     for seed in seeds:
@@ -83,6 +121,7 @@ def measure_averages(preset: Preset, rounds: int, seeds: tuple[int, ...]) -> Row
             average.update(weights)
 
         timings.run({"step": step, "update": update}, rounds, warm_up=2)
+        timings.run(_fits(model, data), rounds, warm_up=1)
     parameters = count_parameters(model)
     batch, window = preset.averaging_batch
     what = (
@@ -95,7 +134,41 @@ def measure_averages(preset: Preset, rounds: int, seeds: tuple[int, ...]) -> Row
         timings.ratio("update", "step"),
         "at most 0.05",
     )
-    return Row([line], {"times": timings.numbers(), "parameters": parameters})
+    fits = [
+        Line(
+            f"{_FIT_STEPS} such steps in fit() with the callback of 2TA{where}",
+            timings.text(name),
+            f"without it: {timings.text('fit')}",
+            timings.ratio(name, "fit"),
+            "at most 1.05",
+        )
+        for name, where in (("on device", ""), ("on host", ", sums in host memory"))
+    ]
+    return Row([line, *fits], {"times": timings.numbers(), "parameters": parameters})
+
+
+def _fits(model: keras.Model, data: list[Any]) -> dict[str, Step]:
+    """Returns what trains a model for a few steps, with and without 2TA."""
+    x, y = data[0]
+    start, weights = np.zeros(len(x), np.int32), np.ones(x.shape, np.float32)
+    batch = ((x.astype(np.int32), start), y.astype(np.int32), weights)
+    batches = tf.data.Dataset.from_tensors(batch).repeat(_FIT_STEPS)
+
+    def fit(*callbacks: keras.callbacks.Callback) -> None:
+        model.fit(batches, verbose=0, shuffle=False, callbacks=list(callbacks))
+
+    def never(model: keras.Model) -> float:
+        raise AssertionError("an evaluation was due")
+
+    on_device, on_host = (
+        TwoTailedAveraging(never, every_steps=10**9, on_device=where)
+        for where in (True, False)
+    )
+    return {
+        "fit": fit,
+        "on device": functools.partial(fit, on_device),
+        "on host": functools.partial(fit, on_host),
+    }
 
 
 # === Steps ===
