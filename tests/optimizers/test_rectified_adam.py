@@ -53,6 +53,24 @@ def test_published_code_waits_one_step_more():
     assert abs(paper[4] - code[4]) > 0.05
 
 
+def test_gradients_of_some_rows_are_those_of_all():
+    """A row that a batch does not read still moves by what it remembers."""
+    found = []
+    for sparse in (True, False):
+        optimizer = RectifiedAdam(0.1)
+        table = keras.Variable(np.ones([4, 2]), dtype="float64")
+        optimizer.build([table])
+        rng = np.random.default_rng(3)
+        for _ in range(8):
+            rows = tf.constant(rng.integers(4, size=3))
+            values = tf.constant(rng.normal(size=[3, 2]))
+            slices = tf.IndexedSlices(values, rows, tf.constant([4, 2], tf.int64))
+            gradient = slices if sparse else tf.convert_to_tensor(slices)
+            optimizer.apply([gradient], [table])
+        found.append(table.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
 def test_no_momentum_no_variables_for_it():
     weight = keras.Variable(np.ones(3, np.float32))
     without, with_momentum = RectifiedAdam(beta_1=0.0), RectifiedAdam()

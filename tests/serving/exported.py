@@ -46,6 +46,15 @@ def generate(loaded, prompts, **parameters):
     return {name: [t.decode() for t in value.numpy()] for name, value in answer.items()}
 
 
+def greedy_ids(model, vocabulary, prompt, count):
+    """The `count` likeliest next tokens, each from the whole text before it."""
+    ids = [vocabulary.eos_id, *vocabulary.encode(prompt)]
+    for _ in range(count):
+        logits = model(tf.constant([ids], tf.int32))[0, -1]
+        ids.append(int(np.argmax(logits)))
+    return ids[-count:]
+
+
 def reference_log_probs(model, vocabulary, text):
     """Float64 log-softmax of the Keras model over the whole text at once."""
     ids = vocabulary.encode(text)

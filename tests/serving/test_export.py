@@ -14,8 +14,10 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from rlm_tf.averaging import PolyakAverage, WeightAveraging
 from rlm_tf.data.vocabulary import Vocabulary
-from rlm_tf.models import InducedModelMatching
+from rlm_tf.layers import GRUCell, MogrifierCell, MogrifierLSTMCell, RewiredLSTMCell
+from rlm_tf.models import InducedModelMatching, RegularizedLanguageModel
 from rlm_tf.restricted import KneserNey
 from rlm_tf.serving import export as export_module
 from rlm_tf.serving import export_language_model
@@ -23,6 +25,7 @@ from tests.serving.exported import (
     RARE,
     TEXT,
     generate,
+    greedy_ids,
     make_model,
     reference_log_probs,
     score,
@@ -141,6 +144,67 @@ def test_wrapper_and_half_precision(vocabulary, tmp_path):
     assert answer["log_probs"].dtype == np.float32
     expected = reference_log_probs(model, vocabulary, "the cat")
     np.testing.assert_allclose(answer["log_probs"][0], expected, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("make_cell", "options"),
+    [
+        (MogrifierLSTMCell, {"connections": "residual", "dropout_samples": 2}),
+        (RewiredLSTMCell, {"mixture_components": 2, "tied": False}),
+        (lambda units: MogrifierCell(GRUCell(units), 3, 2), {"embedding_width": 4}),
+    ],
+)
+def test_stronger_models_say_what_they_say_in_keras(
+    vocabulary, tmp_path, make_cell, options
+):
+    model = RegularizedLanguageModel(
+        len(vocabulary),
+        make_cell(6),
+        2,
+        input_dropout=0.5,
+        output_dropout=0.5,
+        seed=4,
+        **options,
+    )
+    for variable in model.trainable_variables:
+        variable.assign(variable * 2.0)
+    averages = WeightAveraging(PolyakAverage())
+    averages.average.update([v.value * 1.2 for v in model.trainable_variables])
+    own = model.get_weights()
+    text = "the cat saw a dog on the mat ; a dog saw the cat"
+    with averages.averaged(model):
+        path = export_language_model(model, vocabulary, tmp_path / "x")
+        expected = reference_log_probs(model, vocabulary, text)
+        greedy = greedy_ids(model, vocabulary, "the cat", 5)
+    loaded = tf.saved_model.load(str(path))
+    found = score(loaded, [text])["log_probs"][0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    answer = generate(loaded, ["the cat"], max_tokens=5, temperature=0.0)["text"]
+    assert answer == [vocabulary.decode(greedy)]
+    # The export keeps the averages, the model its own weights.
+    for found, before in zip(model.get_weights(), own, strict=True):
+        np.testing.assert_array_equal(found, before)
+    assert np.abs(reference_log_probs(model, vocabulary, text) - expected).max() > 0.1
+
+
+def test_a_chaotic_model_is_compared_while_it_can_be(vocabulary, tmp_path, monkeypatch):
+    cell = MogrifierLSTMCell(6)
+    model = RegularizedLanguageModel(len(vocabulary), cell, 2, seed=4)
+    for variable in model.trainable_variables:
+        variable.assign(variable * 8.0)
+    before = model.get_weights()
+    ids = np.random.default_rng(1).integers(len(vocabulary), size=300)
+    grown = export_module._sensitivity(model, ids)
+    assert grown[0] < 1e-5 and grown[-1] > 0.1
+    export_language_model(model, vocabulary, tmp_path / "x")
+    for found, expected in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    log_softmax_at = export_module.log_softmax_at
+    monkeypatch.setattr(
+        export_module, "log_softmax_at", lambda *args: log_softmax_at(*args) + 1e-2
+    )
+    with pytest.raises(ValueError, match="differ from the model's by up to"):
+        export_language_model(model, vocabulary, tmp_path / "y")
 
 
 def test_forced_xla_is_left_out(vocabulary, tmp_path):

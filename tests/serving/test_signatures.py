@@ -12,7 +12,13 @@ import tensorflow as tf
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.models import RecurrentLanguageModel
 from rlm_tf.serving import LanguageModelService
-from tests.serving.exported import RARE, generate, reference_log_probs, score
+from tests.serving.exported import (
+    RARE,
+    generate,
+    greedy_ids,
+    reference_log_probs,
+    score,
+)
 
 # === score ===
 
@@ -151,13 +157,10 @@ def test_generate_is_greedy_at_temperature_zero(model, vocabulary, loaded):
     prompts = ["The cat", "", "a dog saw\n"]
     answer = generate(loaded, prompts, temperature=0.0)
     for row, prompt in enumerate(prompts):
-        prompt_ids = list(vocabulary.encode(prompt))
-        ids = [vocabulary.eos_id, *prompt_ids]
-        for _ in range(6):
-            logits = model(tf.constant([ids], tf.int32))[0, -1]
-            ids.append(int(np.argmax(logits)))
-        assert answer["text"][row] == vocabulary.decode(ids[-6:])
-        assert answer["full_text"][row] == vocabulary.decode(ids[1:])
+        ids = greedy_ids(model, vocabulary, prompt, 6)
+        whole = [*vocabulary.encode(prompt), *ids]
+        assert answer["text"][row] == vocabulary.decode(ids)
+        assert answer["full_text"][row] == vocabulary.decode(whole)
 
 
 def test_generate_is_a_function_of_the_seed(loaded):
