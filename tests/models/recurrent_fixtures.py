@@ -6,7 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.models import RecurrentLanguageModel
+from rlm_tf.layers import MogrifierLSTMCell
+from rlm_tf.models import RecurrentLanguageModel, RegularizedLanguageModel
 
 V, H, B, T = 11, 6, 4, 5
 
@@ -14,6 +15,12 @@ V, H, B, T = 11, 6, 4, 5
 def make(**kwargs):
     kwargs = {"initializer_scale": 0.5, **kwargs}
     return RecurrentLanguageModel(V, H, 2, **kwargs)
+
+
+def make_regularized(cell=None, **kwargs):
+    cell = cell or MogrifierLSTMCell(4, 3, 2, cap_input_gate=True)
+    options = {"num_layers": 3, "jit_loop": False, **kwargs}
+    return RegularizedLanguageModel(V, cell, **options)
 
 
 def tokens(rng, steps=1):
