@@ -102,8 +102,41 @@ def combined(seeds: list[int], rows: pathlib.Path = _ROWS) -> dict[str, RunConfi
     lstm = TRIALS[chosen_trial("lstm", rows)]
     mogrifier = TRIALS[chosen_trial("mogrifier", rows)]
     runs = {
-        "plain-lstm": {**lstm, "averaging": "none", "epochs": 50},
+        "plain-lstm": {**lstm, "averaging": "none", "epochs": 46},
         "everything": {**_MOGRIFIER, **mogrifier, "coefficient": 0.2, "epochs": 32},
+    }
+    return {
+        f"{name}-seed{seed}": dataclasses.replace(PTB, **settings, seed=seed)
+        for name, settings in runs.items()
+        for seed in seeds
+    }
+
+
+def further(seeds: list[int], rows: pathlib.Path = _ROWS) -> dict[str, RunConfig]:
+    """Other texts, as many tokens of them or more, and an RLSTM in the LSTM's time."""
+    texts: dict[str, dict[str, Any]] = {
+        "wikitext-2": {"corpus": "wikitext-2", "fraction": 0.111, "budget": 5_000_000},
+        "characters": {
+            "corpus": "ptb-char",
+            "fraction": 0.1,
+            "budget": 1_000_000,
+            "batch_size": 32,
+            "window": 100,
+            "input_dropout": 0.1,
+            "layer_dropout": 0.1,
+            "state_dropout": 0.1,
+            "output_dropout": 0.2,
+        },
+    }
+    runs = {
+        f"{text}-{arm}": {**ARMS[arm], **TRIALS[chosen_trial(arm, rows)], **changes}
+        for text, changes in texts.items()
+        for arm in ("lstm", "mogrifier")
+    }
+    runs["rlstm-in-the-time-of-lstm"] = {
+        **ARMS["rlstm"],
+        **TRIALS[chosen_trial("rlstm", rows)],
+        "epochs": 14,
     }
     return {
         f"{name}-seed{seed}": dataclasses.replace(PTB, **settings, seed=seed)
@@ -141,4 +174,5 @@ STUDIES: dict[str, Study] = {
     "cells": cells,
     "variants": variants,
     "combined": combined,
+    "further": further,
 }

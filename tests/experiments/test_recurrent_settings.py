@@ -34,7 +34,7 @@ def test_all_presets_and_studies_can_run():
         assert config.corpus, name
     for config in studies.trials([1, 2]).values():
         check_config(config)
-    for study in (studies.cells, studies.variants, studies.combined):
+    for study in (studies.cells, studies.variants, studies.combined, studies.further):
         for config in study([1]).values():
             check_config(config)
     for name, fixed in search_spaces.FIXED.items():
