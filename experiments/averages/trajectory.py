@@ -79,6 +79,9 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         left = 2.0 - 2.0 * keras.ops.cast(step, "float32") / self.steps
         return self.rate * keras.ops.clip(left, 0.0, 1.0)
 
+    def get_config(self) -> dict[str, Any]:
+        return {"rate": self.rate, "steps": self.steps}
+
 
 Schedule = Callable[[float, int], keras.optimizers.schedules.LearningRateSchedule]
 
