@@ -79,7 +79,7 @@ def test_stronger_models_say_what_they_say_in_keras(
     assert np.abs(reference_log_probs(model, vocabulary, text) - expected).max() > 0.1
 
 
-def test_a_chaotic_model_is_compared_while_it_can_be(vocabulary, tmp_path, monkeypatch):
+def test_a_chaotic_model_is_compared_while_it_can_be(vocabulary, tmp_path):
     cell = MogrifierLSTMCell(6)
     model = RegularizedLanguageModel(len(vocabulary), cell, 2, seed=4)
     for variable in model.trainable_variables:
@@ -91,12 +91,6 @@ def test_a_chaotic_model_is_compared_while_it_can_be(vocabulary, tmp_path, monke
     export_language_model(model, vocabulary, tmp_path / "x")
     for found, expected in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(found, expected)
-    log_softmax_at = export_module.log_softmax_at
-    monkeypatch.setattr(
-        export_module, "log_softmax_at", lambda *args: log_softmax_at(*args) + 1e-2
-    )
-    with pytest.raises(ValueError, match="differ from the model's by up to"):
-        export_language_model(model, vocabulary, tmp_path / "y")
 
 
 def test_forced_xla_is_left_out(vocabulary, tmp_path):
