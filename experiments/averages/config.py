@@ -38,6 +38,7 @@ class AveragingConfig:
 
     length_width: int = setting(24, "Width of the model whose iterates are all kept.")
     length_fraction: float = setting(0.1, "Part of the text that it is trained on.")
+    length_rate: float = setting(0.01, "Its learning rate.")
     length_epochs: int = setting(40, "Passes over it.")
     length_evaluations: int = setting(2, "Evaluations an epoch.")
 
@@ -59,6 +60,7 @@ class AveragingConfig:
             "basin_epochs",
             "basin_factor",
             "length_width",
+            "length_rate",
             "length_epochs",
             "length_evaluations",
             "squares_runs",
@@ -110,7 +112,11 @@ PRESETS = {
     "small": AveragingConfig(),
     # About three hours on two cores: the results of experiments/README.md.
     "ptb": AveragingConfig(
-        corpus="ptb", fraction=0.25, length_fraction=1.0, length_epochs=20
+        corpus="ptb",
+        fraction=0.25,
+        length_fraction=1.0,
+        length_epochs=10,
+        length_evaluations=4,
     ),
     # Section 3.5: 24 million parameters, E = 1000 steps (here an epoch, 1,328).
     "paper": AveragingConfig(corpus="ptb", width=951, epochs=100, evaluations=1),

@@ -118,6 +118,8 @@ def compute(config: AveragingConfig) -> dict[str, Any]:
         [],
         epochs=config.length_epochs,
         width=config.length_width,
+        dropout=False,
+        learning_rate=config.length_rate,
         callbacks=[watcher],
     )
     optimal = [(int(np.argmin(losses)) + 1) * period for losses in watcher.losses]
