@@ -274,15 +274,11 @@ class InducedModelMatching(ObjectiveModel):
 
     def get_config(self) -> dict[str, Any]:
         serialize = keras.saving.serialize_keras_object
-        schedule = keras.optimizers.schedules.LearningRateSchedule
-        coefficients = [
-            serialize(c) if isinstance(c, schedule) else c for c in self.coefficients
-        ]
-        restricted = [serialize(r) for r in self.restricted_models]
+        pairs = zip(self.restricted_models, self.coefficients, strict=True)
         return {
             **super().get_config(),
             "model": serialize(self.model),
-            "restricted_model": list(zip(restricted, coefficients, strict=True)),
+            "restricted_model": [(serialize(r), serialize(c)) for r, c in pairs],
             "every": self.every,
             "gradient": self.gradient,
             "variant": self.variant,
@@ -292,15 +288,8 @@ class InducedModelMatching(ObjectiveModel):
     def from_config(
         cls, config: dict[str, Any], custom_objects: Any = None
     ) -> InducedModelMatching:
-        config = dict(config)
-        config["model"] = keras.saving.deserialize_keras_object(config["model"])
-        config["restricted_model"] = [
-            (
-                keras.saving.deserialize_keras_object(restricted),
-                keras.saving.deserialize_keras_object(coefficient)
-                if isinstance(coefficient, dict)
-                else coefficient,
-            )
-            for restricted, coefficient in config["restricted_model"]
-        ]
-        return cls(**config)
+        made = keras.saving.deserialize_keras_object
+        pairs = [(made(r), made(c)) for r, c in config["restricted_model"]]
+        return cls(
+            **{**config, "model": made(config["model"]), "restricted_model": pairs}
+        )

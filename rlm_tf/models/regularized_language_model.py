@@ -141,8 +141,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
     # === Networks ===
 
     def _create_networks(self, random: np.random.Generator) -> None:
-        policy = self.dtype_policy
-        units = self.cell.output_size
+        policy, units = self.dtype_policy, self.cell.output_size
         width = self.embedding_width or units
 
         def dropout(rate: float, name: str) -> ReplicaDropout:
@@ -184,8 +183,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             self.layer_dropouts.append(dropout(self.layer_dropout, name))
         self.final_dropout = dropout(self.output_dropout, "final_dropout")
         if self.reset_rate > 0:
-            seed = int(random.integers(2**31))
-            self.reset_seeds = keras.random.SeedGenerator(seed)
+            self.reset_seeds = keras.random.SeedGenerator(int(random.integers(2**31)))
         self._create_output(width, normal, dropout)
         self.built = True
 
@@ -298,7 +296,5 @@ class RegularizedLanguageModel(StatefulLanguageModel):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> RegularizedLanguageModel:
-        config = dict(config)
-        if isinstance(config["cell"], dict):
-            config["cell"] = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**config)
+        cell = keras.saving.deserialize_keras_object(config["cell"])
+        return cls(**{**config, "cell": cell})
