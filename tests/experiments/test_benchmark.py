@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import time
@@ -22,20 +21,10 @@ from experiments.benchmarks.report import Report
 from experiments.benchmarks.stream import training_stream, windows
 from experiments.benchmarks.timing import Line, Row, Timings, duration
 from rlm_tf.models import InBatchContexts
+from tests.experiments.binaries import run_binary
 
-ROOT = pathlib.Path(__file__).parents[2]
 SMOKE = PRESETS["smoke"]
 ONE_POINT = Preset(crosstalk_ks=(1,), direct_ks=(), memory_processes=1)
-
-
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "experiments.benchmark", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
 
 
 # === The whole ===
@@ -103,11 +92,11 @@ def test_mistakes(changes, message, tmp_path):
 
 
 def test_help_and_mistake_on_the_command_line():
-    shown = run("--helpshort").stdout
+    shown = run_binary("benchmark", "--helpshort").stdout
     for field in dataclasses.fields(benchmark.Config):
         assert f"--{field.name}" in shown.replace("--[no]", "--")
     assert "kneser-ney fits and distributions" in shown
-    result = run("--preset=huge")
+    result = run_binary("benchmark", "--preset=huge")
     assert result.returncode == 1
     assert result.stderr.startswith("error: --preset must be one of")
     assert result.stderr.count("\n") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 import subprocess
 import sys
 
@@ -13,8 +12,7 @@ import tensorflow as tf
 from experiments import export
 from rlm_tf.data import Vocabulary
 from rlm_tf.models import RecurrentLanguageModel
-
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.experiments.binaries import ROOT, run_binary
 
 
 def run(*arguments, env=None):
@@ -115,14 +113,14 @@ def test_smoke_preset_in_a_process_of_its_own(tmp_path):
 
 
 def test_mistake_is_one_line():
-    result = run("-m", "experiments.export", "--preset=huge")
+    result = run_binary("export", "--preset=huge")
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
     assert result.stderr.startswith("error: --preset must be one of")
 
 
 def test_help_names_every_option():
-    result = run("-m", "experiments.export", "--helpshort")
+    result = run_binary("export", "--helpshort")
     for field in dataclasses.fields(export.Config):
         assert f"--{field.name}" in result.stdout.replace("--[no]", "--")
     assert "python -m experiments.export" in result.stdout

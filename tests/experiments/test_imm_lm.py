@@ -18,8 +18,7 @@ from experiments.imm import report, studies
 from experiments.imm.config import PRESETS, RunConfig, check_config
 from experiments.run_settings import settings_of
 from rlm_tf.data import load_corpus
-
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.experiments.binaries import ROOT, run_binary
 
 
 def _start(output: pathlib.Path, *flags: str) -> subprocess.Popen[str]:
@@ -33,16 +32,11 @@ def _start(output: pathlib.Path, *flags: str) -> subprocess.Popen[str]:
     )
 
 
-def _run_with_errors(output: pathlib.Path, *flags: str) -> tuple[str, str]:
-    process = _start(output, *flags)
-    printed, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    assert "InitializeLog" not in errors, errors
-    return printed, errors
-
-
-def _run(output: pathlib.Path, *flags: str) -> str:
-    return _run_with_errors(output, *flags)[0]
+def _run(
+    output: pathlib.Path, *flags: str, check: bool = False
+) -> subprocess.CompletedProcess[str]:
+    flags = ("--preset=smoke", f"--output_dir={output}", *flags)
+    return run_binary("imm_lm", *flags, check=check)
 
 
 def _without_times(row: dict) -> dict:
@@ -55,11 +49,13 @@ def _without_times(row: dict) -> dict:
 
 @pytest.mark.slow
 def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
-    arms = "--arms=none,noising-blank,imm-in-batch,imm-sampled"
+    arms = "--arms=none,imm-in-batch,imm-sampled"
     export = f"--export={tmp_path / 'saved_model'}"
-    printed = _run(tmp_path, arms, "--k=2", export)
+    process = _start(tmp_path, arms, "--k=2", export)
+    printed, errors = process.communicate(timeout=300)
+    assert process.returncode == 0 and "InitializeLog" not in errors, errors
     rows = sorted(path.name for path in (tmp_path / "results").iterdir())
-    assert len(rows) == 4
+    assert len(rows) == 3
     row = json.loads((tmp_path / "results" / "imm-sampled-20th-seed1.json").read_text())
     assert row["config"]["k"] == 2 and "--k=2" in row["command"]
     assert 1 < row["perplexity"]["test"] < 2000
@@ -71,12 +67,12 @@ def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     # All is done: a second call only reports.
     rows_given = f"--results_dir={tmp_path / 'results'}"
     again = _run(tmp_path / "elsewhere", arms, "--k=2", rows_given)
-    assert again.count("done before") == 4
+    assert again.stdout.count("done before") == 3
     assert (tmp_path / "elsewhere" / "table.md").exists()
     # Settings that cannot be are found before anything is deleted.
-    process = _start(tmp_path, arms, "--noresume", "--dropout=1.5")
-    assert "--dropout must lie in [0, 1)" in process.communicate(timeout=100)[1]
-    assert len(list((tmp_path / "results").iterdir())) == 4
+    mistaken = _run(tmp_path, arms, "--noresume", "--dropout=1.5")
+    assert "--dropout must lie in [0, 1)" in mistaken.stderr
+    assert len(list((tmp_path / "results").iterdir())) == 3
 
 
 def _in_mid_epoch(folder: pathlib.Path) -> bool:
@@ -93,7 +89,7 @@ def _in_mid_epoch(folder: pathlib.Path) -> bool:
 @pytest.mark.slow
 def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
     flags = ("--arms=imm-in-batch", "--epochs=4", "--bank_size=300")
-    _run(tmp_path / "whole", *flags)
+    _run(tmp_path / "whole", *flags, check=True)
     process = _start(tmp_path / "killed", *flags, "--checkpoint_seconds=0.01")
     folder = tmp_path / "killed" / "imm-in-batch-20th-seed1" / "checkpoints"
     deadline = time.monotonic() + 200
@@ -107,10 +103,10 @@ def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
     newest = max(folder.glob("checkpoint-*"))
     for file in newest.iterdir():
         file.write_bytes(file.read_bytes()[:100])
-    printed, errors = _run_with_errors(tmp_path / "killed", *flags)
-    assert f"{newest.name}" in errors and "is damaged and not used" in errors
-    assert re.search(r"Resuming from .*: epoch [1-9], step \d+ of \d+", errors)
-    assert "epoch 1/4" not in printed and "epoch 4/4" in printed
+    again = _run(tmp_path / "killed", *flags, check=True)
+    assert newest.name in again.stderr and "is damaged and not used" in again.stderr
+    assert re.search(r"Resuming from .*: epoch [1-9], step \d+ of \d+", again.stderr)
+    assert "epoch 1/4" not in again.stdout and "epoch 4/4" in again.stdout
     name = "imm-in-batch-20th-seed1.json"
     whole, killed = (
         json.loads((tmp_path / run / "results" / name).read_text())
@@ -124,7 +120,7 @@ def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
 def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
     name = "none-20th-seed1"
     row = tmp_path / "results" / f"{name}.json"
-    _run(tmp_path, "--arms=none", "--epochs=1")
+    _run(tmp_path, "--arms=none", "--epochs=1", check=True)
     process = _start(tmp_path, "--arms=none", "--epochs=3", "--noresume")
     settings, checkpoints = (
         tmp_path / name / part for part in ("config.json", "checkpoints")
@@ -140,7 +136,7 @@ def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not row.exists()
-    _run(tmp_path, "--arms=none", "--epochs=3")
+    _run(tmp_path, "--arms=none", "--epochs=3", check=True)
     assert [point["epoch"] for point in json.loads(row.read_text())["curve"]] == [
         0,
         1,
@@ -156,12 +152,11 @@ def test_mistakes_found_while_training_are_one_line(tmp_path):
         "--clip_norm=1e30",
         "--epochs=6",
     )
-    process = _start(tmp_path, *diverging)
-    _, errors = process.communicate(timeout=200)
-    assert process.returncode == 1 and "Traceback" not in errors
-    assert "Recovery 3 of at most 3" in errors
-    assert errors.splitlines()[-1].startswith("error: ")
-    assert "diverged" in errors.splitlines()[-1]
+    done = _run(tmp_path, *diverging)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "Recovery 3 of at most 3" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert "diverged" in done.stderr.splitlines()[-1]
 
 
 def test_another_text_is_not_taken_for_this_runs(tmp_path):
@@ -175,13 +170,10 @@ def test_another_text_is_not_taken_for_this_runs(tmp_path):
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(settings))
     text.write_text("one two three four\n" * 49 + "four three two one\n")
-    process = _start(
-        tmp_path / "out", "--arms=none", f"--corpus={text}", "--fraction=1"
-    )
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode == 1 and "Traceback" not in errors
-    assert "other settings: text_sha256 was" in errors
-    assert "or --noresume to start anew." in errors
+    done = _run(tmp_path / "out", "--arms=none", f"--corpus={text}", "--fraction=1")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "other settings: text_sha256 was" in done.stderr
+    assert "or --noresume to start anew." in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -200,11 +192,10 @@ def test_another_text_is_not_taken_for_this_runs(tmp_path):
     ],
 )
 def test_wrong_flags_get_one_message(tmp_path, flags, message):
-    process = _start(tmp_path, *flags)
-    printed, errors = process.communicate(timeout=100)
-    assert process.returncode != 0
-    assert message in errors + printed
-    assert "Traceback" not in errors
+    done = _run(tmp_path, *flags)
+    assert done.returncode != 0
+    assert message in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -273,25 +264,20 @@ def test_rows_of_other_settings_are_not_taken_for_this_run(tmp_path):
     row.parent.mkdir()
     found = dataclasses.asdict(dataclasses.replace(PRESETS["smoke"], dropout=0.7))
     row.write_text(json.dumps({"config": found}))
-    process = _start(tmp_path, "--arms=none")
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode != 0
-    assert "dropout was 0.7 and is 0.3" in errors and "Traceback" not in errors
+    done = _run(tmp_path, "--arms=none")
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+    assert "dropout was 0.7 and is 0.3" in done.stderr
     # Nor can a model be exported of which there is nothing but the row.
     row.write_text(json.dumps({"config": dataclasses.asdict(PRESETS["smoke"])}))
-    process = _start(tmp_path, "--arms=none", f"--export={tmp_path / 'x'}")
-    _, errors = process.communicate(timeout=100)
-    assert "error: --export needs" in errors and "Traceback" not in errors
+    done = _run(tmp_path, "--arms=none", f"--export={tmp_path / 'x'}")
+    assert "error: --export needs" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
     "flags", [("--study=tuning", "--epochs=2"), ("--study=tuning", "--arms=none")]
 )
 def test_a_study_takes_no_settings(tmp_path, flags):
-    command = [sys.executable, "-m", "experiments.imm_lm", f"--output_dir={tmp_path}"]
-    done = subprocess.run(
-        [*command, *flags], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = run_binary("imm_lm", f"--output_dir={tmp_path}", *flags)
     assert done.returncode != 0
     assert done.stderr.startswith("error: --study has settings of its own")
 

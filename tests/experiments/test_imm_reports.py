@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -18,6 +15,7 @@ from experiments.imm.config import PRESETS, RunConfig
 from experiments.imm.counts import effective_counts
 from experiments.run_files import write_json
 from rlm_tf.data import contiguous_batches, load_corpus
+from tests.experiments.binaries import run_binary
 
 
 @pytest.mark.parametrize("bank_size", [0, 30, 1000])
@@ -215,15 +213,10 @@ def test_report_binary_prints_every_study_and_draws_figures(tmp_path):
     for study, rows in (("main", _rows()), ("tuning", _rows()[:2])):
         for row in rows:
             write_json(tmp_path / "rows" / study / f"{row['name']}.json", row)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "experiments.imm_report"),
-            f"--results_dir={tmp_path / 'rows'}",
-            f"--output_dir={tmp_path / 'figures'}",
-        ],
-        cwd=pathlib.Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
+    done = run_binary(
+        "imm_report",
+        f"--results_dir={tmp_path / 'rows'}",
+        f"--output_dir={tmp_path / 'figures'}",
         check=True,
     )
     for expected in ("## main", "## tuning", "## scarcity law, valid", "| 2.00x |"):

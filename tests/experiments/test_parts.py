@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -15,8 +14,8 @@ from experiments.reinforce import report as reinforce_report
 from experiments.reinforce import study as reinforce_study
 from experiments.reinforce.config import ReinforceConfig
 from rlm_tf.models import published_reinforce_ratio
+from tests.experiments.binaries import ROOT, run_binary
 
-ROOT = pathlib.Path(__file__).parents[2]
 _QUESTIONS = (
     "finite_sample",
     "restrictions",
@@ -42,18 +41,12 @@ _FIGURES = {
 }
 
 
-def _run(name: str, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", f"experiments.{name}", *flags]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _FILES)
 def test_smoke_preset(name, tmp_path):
     flags = ["--preset=smoke", f"--output_dir={tmp_path}"]
-    done = _run(name, *flags)
+    done = run_binary(name, *flags)
     assert done.returncode == 0, done.stderr
-    assert "InitializeLog" not in done.stderr
     for part in _FILES[name]:
         numbers = json.loads((tmp_path / "results" / f"{part}.json").read_text())
         assert f"--parts={part}" in numbers["command"]
@@ -64,7 +57,7 @@ def test_smoke_preset(name, tmp_path):
     text = (tmp_path / f"{name}.md").read_text()
     assert text in done.stdout and text.count("|") > 30
     # All is done: again it only reports; other settings are refused.
-    again = _run(name, *flags)
+    again = run_binary(name, *flags)
     assert again.stdout.count("done before") == len(_FILES[name])
     field = {
         "imm_consistency": "steps",
@@ -72,13 +65,20 @@ def test_smoke_preset(name, tmp_path):
         "imm_reinforce": "runs",
         "imm_questions": "runs",
     }
-    other = _run(name, *flags, f"--{field[name]}=7")
+    other = run_binary(name, *flags, f"--{field[name]}=7")
     assert other.returncode == 1
     assert f"{field[name]} was" in other.stderr and "error: " in other.stderr
 
 
 def test_mistakes(tmp_path):
-    done = _run("imm_consistency", f"--output_dir={tmp_path}", "--parts=all")
+    flags = [f"--output_dir={tmp_path}", "--parts=all"]
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.imm_consistency", *flags],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert "InitializeLog" not in done.stderr
     assert "error: --parts must be some of proposition, curve, bias" in done.stderr
 
 
@@ -149,8 +149,8 @@ def test_best_ratio_uses_the_neighbours():
 
 def test_settings_of_one_part_leave_the_others_as_they_are(tmp_path):
     flags = ["--preset=smoke", "--parts=regularisers", f"--output_dir={tmp_path}"]
-    assert _run("imm_questions", *flags).returncode == 0
-    done = _run("imm_questions", *flags, "--digit_runs=7")
+    assert run_binary("imm_questions", *flags).returncode == 0
+    done = run_binary("imm_questions", *flags, "--digit_runs=7")
     assert done.returncode == 0 and "regularisers: done before" in done.stdout
-    done = _run("imm_questions", *flags, "--runs=7")
+    done = run_binary("imm_questions", *flags, "--runs=7")
     assert done.returncode == 1 and "runs was 4 and is 7" in done.stderr

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import json
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-ROOT = pathlib.Path(__file__).parents[2]
-
-
-def run(binary, *flags, check=True):
-    result = subprocess.run(
-        [sys.executable, "-m", f"experiments.{binary}", *map(str, flags)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if check:
-        assert result.returncode == 0, result.stderr[-3000:]
-    return result
+from tests.experiments.binaries import run_binary
 
 
 @pytest.mark.slow
 def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
     flags = ["--preset=smoke", "--connections=residual", f"--output_dir={tmp_path}"]
-    first = run("mogrifier_lm", *flags, f"--export={tmp_path / 'saved'}")
+    first = run_binary(
+        "mogrifier_lm", *flags, f"--export={tmp_path / 'saved'}", check=True
+    )
     (row_path,) = (tmp_path / "results").glob("*.json")
     row = json.loads(row_path.read_text())
     assert row["parameters"] <= 40_000
@@ -41,18 +27,18 @@ def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
         texts=tf.constant(["the value of", ""])
     )
     assert np.all(np.isfinite(answer["log_probs"]))
-    again = run("mogrifier_lm", *flags)
+    again = run_binary("mogrifier_lm", *flags)
     assert "done before" in again.stdout
-    other = run("mogrifier_lm", *flags, "--epochs=3", check=False)
+    other = run_binary("mogrifier_lm", *flags, "--epochs=3")
     assert other.returncode and "epochs was 2 and is 3" in other.stderr
-    mistaken = run("mogrifier_lm", "--study=trials", "--rounds=2", check=False)
+    mistaken = run_binary("mogrifier_lm", "--study=trials", "--rounds=2")
     assert "--study has settings of its own; leave out --rounds" in mistaken.stderr
 
 
 @pytest.mark.slow
 def test_reverse_copy_trains_and_reports(tmp_path):
     flags = ["--preset=smoke", "--cells=lstm", f"--output_dir={tmp_path}"]
-    result = run("reverse_copy", *flags)
+    result = run_binary("reverse_copy", *flags, check=True)
     assert "| lstm | 3 |" in result.stdout
     assert (tmp_path / "reverse_copy.png").stat().st_size > 1000
     (row,) = (tmp_path / "results").glob("*.json")
@@ -60,17 +46,18 @@ def test_reverse_copy_trains_and_reports(tmp_path):
         "python -m experiments.reverse_copy --preset=smoke --cells=lstm --lengths=3 "
         "--learning_rates=0.01 --seeds=1"
     )
-    assert "done before" in run("reverse_copy", *flags).stdout
-    mistaken = run("reverse_copy", "--cells=gru", check=False)
+    assert "done before" in run_binary("reverse_copy", *flags).stdout
+    mistaken = run_binary("reverse_copy", "--cells=gru")
     assert "--cells must be some of" in mistaken.stderr
 
 
 @pytest.mark.slow
 def test_averaging_computes_every_part(tmp_path):
-    result = run(
+    result = run_binary(
         "averaging",
         "--preset=smoke",
         f"--output_dir={tmp_path}",
+        check=True,
     )
     for text in ("2TA, E/4", "algorithm 2", "Losses at switches"):
         assert text in result.stdout
@@ -89,12 +76,12 @@ def test_tune_searches_and_goes_on(tmp_path):
         "--initial=1",
         f"--output_dir={tmp_path}",
     ]
-    run("tune", *flags, "--trials=1")
-    result = run("tune", *flags, "--trials=2")
+    run_binary("tune", *flags, "--trials=1", check=True)
+    result = run_binary("tune", *flags, "--trials=2", check=True)
     assert len(list(tmp_path.glob("search/trial_*/row.json"))) == 2
     assert (tmp_path / "parallel_coordinates.png").stat().st_size > 1000
     assert "| valid perplexity |" in result.stdout
-    mistaken = run("tune", *flags, "--rounds=3", check=False)
+    mistaken = run_binary("tune", *flags, "--rounds=3")
     assert "tunes what is given: rounds" in mistaken.stderr
-    mistaken = run("tune", *flags, "--budget=300", check=False)
+    mistaken = run_binary("tune", *flags, "--budget=300")
     assert mistaken.stderr.count("error:") == 1 and "Traceback" not in mistaken.stderr

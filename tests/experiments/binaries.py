@@ -1,0 +1,57 @@
+"""Runs binaries for tests as `python -m experiments.NAME` does, but starts sooner."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@functools.cache
+def _server() -> subprocess.Popen[str]:
+    """The fork server of this process; it ends with it, when its input ends."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.experiments.fork_server"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def run_binary(
+    name: str, *flags: object, check: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Runs `experiments.NAME` with these flags to its end.
+
+    Raises:
+        AssertionError: If `check` is true and the binary fails.
+    """
+    arguments = [str(flag) for flag in flags]
+    with tempfile.TemporaryDirectory() as folder:
+        printed, errors = (pathlib.Path(folder, stream) for stream in ("out", "err"))
+        request = {
+            "name": f"experiments.{name}",
+            "flags": arguments,
+            "stdout": str(printed),
+            "stderr": str(errors),
+        }
+        server = _server()
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        done = subprocess.CompletedProcess(
+            [name, *arguments],
+            int(server.stdout.readline()),
+            printed.read_text(),
+            errors.read_text(),
+        )
+    if check:
+        assert done.returncode == 0, done.stderr[-3000:]
+    return done

@@ -1,0 +1,55 @@
+"""Runs binaries in forks of a process that has imported TensorFlow before.
+
+Most of the time of a start is that import. The server imports, and executes nothing, so
+that a fork is what a new process would be; `tests.experiments.binaries` asks it. It
+reads one JSON object a line, `{"name", "flags", "stdout", "stderr"}`, the latter two
+paths of files, and answers each with the exit status.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+import traceback
+
+# Imported for the forks.
+import matplotlib.pyplot  # noqa: F401
+import tensorflow  # noqa: F401
+import tensorflow_text  # noqa: F401
+
+
+def _run(name: str, flags: list[str], stdout: str, stderr: str) -> int:
+    """Runs a module as `python -m` does; returns the exit status of the fork."""
+    for descriptor, path in ((1, stdout), (2, stderr)):
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(opened, descriptor)
+    sys.argv = [name, *flags]
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except SystemExit as exit_:
+        if isinstance(exit_.code, str):
+            print(exit_.code, file=sys.stderr)
+            return 1
+        return exit_.code or 0
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def main() -> None:
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            status = _run(**json.loads(line))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()
