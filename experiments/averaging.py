@@ -5,7 +5,8 @@
 Parts: `trajectory`: all averages along one run of a language model; `drop`,
 `late_drop`, `decay`: the same run with a falling learning rate instead; `overfitting`
 and `basin`: where assumptions of 2TA fail; `lengths`: optimal lengths by brute force;
-`least_squares`: a convex loss.
+`least_squares`: a convex loss. A part that was killed goes on where it stood
+(--resume).
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ STUDY = Study(
         "lengths": "length_",
         "least_squares": "squares_",
     },
+    resuming=(
+        "trajectory",
+        "drop",
+        "late_drop",
+        "decay",
+        "overfitting",
+        "basin",
+        "lengths",
+    ),
 )
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from absl import app, flags
@@ -22,7 +23,7 @@ from experiments.run_files import write_json
 FLAGS = flags.FLAGS
 
 Numbers = dict[str, Any]
-Compute = Callable[[Any], Numbers]
+Compute = Callable[..., Numbers]
 Report = Callable[[Mapping[str, Numbers], pathlib.Path], str]
 
 
@@ -40,6 +41,8 @@ class Study:
         own_settings: Prefix (or prefixes) of the names of settings that concern one
             part alone, by part: other parts need not be computed anew when these
             change.
+        resuming: Parts that are given a folder after the settings: what they write
+            there lets them go on after a kill.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Study:
     own_settings: Mapping[str, str | tuple[str, ...]] = dataclasses.field(
         default_factory=dict
     )
+    resuming: Collection[str] = ()
 
     def concerns(self, part: str, setting: str) -> bool:
         """Returns whether a setting says anything to a part."""
@@ -113,7 +117,8 @@ def _run(study: Study) -> None:
             continue
         print(place, flush=True)
         began = time.perf_counter()
-        numbers = study.parts[name](config)
+        folder = output / "checkpoints" / name
+        numbers = _compute(study, name, config, folder)
         seconds = round(time.perf_counter() - began, 1)
         print(f"{place}: {seconds} s", flush=True)
         numbers |= {
@@ -125,6 +130,7 @@ def _run(study: Study) -> None:
             "finished": time.strftime("%Y-%m-%d"),
         }
         write_json(path, numbers)
+        shutil.rmtree(folder, ignore_errors=True)
     found = {
         name: read_numbers(results / f"{name}.json")
         for name in study.parts
@@ -134,6 +140,19 @@ def _run(study: Study) -> None:
     text = study.report(found, output)
     (output / f"{study.name}.md").write_text(text, "utf-8")
     print(f"\n{text}\n{output}", flush=True)
+
+
+def _compute(study: Study, part: str, config: Any, folder: pathlib.Path) -> Numbers:
+    """Computes a part anew, or goes on with what its folder holds."""
+    if part not in study.resuming:
+        return study.parts[part](config)
+    settings = folder / "config.json"
+    if not FLAGS.resume:
+        shutil.rmtree(folder, ignore_errors=True)
+    elif settings.exists():
+        _check_same(study, part, config, settings)
+    write_json(settings, {"config": dataclasses.asdict(config)})
+    return study.parts[part](config, folder)
 
 
 def read_numbers(path: pathlib.Path) -> Numbers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pathlib
 from typing import Any
 
 import keras
@@ -58,6 +59,25 @@ class AllLengths(keras.callbacks.Callback):
         if self._steps % self.period == 0:
             self._evaluate(weights)
 
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "losses": self.losses,
+            "raw": self.raw,
+            "two_tailed": self.two_tailed,
+            "averages": {k: v.get_state() for k, v in self._averages.items()},
+            "steps": self._steps,
+            "sum": self._sum,
+            "sums": self._sums,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.losses, self.raw = state["losses"], state["raw"]
+        self.two_tailed = state["two_tailed"]
+        for name, average in self._averages.items():
+            average.set_state(state["averages"][name], on_device=False)
+        self._steps = state["steps"]
+        self._sum, self._sums = state["sum"], state["sums"]
+
     def _evaluate(self, weights: list[np.ndarray]) -> None:
         self._sums.append([total.copy() for total in self._sum])
         known: dict[bytes, float] = {}
@@ -107,7 +127,7 @@ class AllLengths(keras.callbacks.Callback):
             variable.assign(np.asarray(weight, np.float32))
 
 
-def compute(config: AveragingConfig) -> dict[str, Any]:
+def compute(config: AveragingConfig, folder: pathlib.Path) -> dict[str, Any]:
     """Returns the losses of all lengths, the best lengths, and how 2TA compares."""
     given = texts(config, config.length_fraction)
     period = max(1, math.ceil(given.train.steps / config.length_evaluations))
@@ -116,6 +136,7 @@ def compute(config: AveragingConfig) -> dict[str, Any]:
         config,
         given,
         [],
+        folder,
         epochs=config.length_epochs,
         width=config.length_width,
         dropout=False,

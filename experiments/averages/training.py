@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from rlm_tf.averaging import WeightAveraging
 from rlm_tf.data import contiguous_batches, load_corpus
 from rlm_tf.data.batches import ContiguousBatches
 from rlm_tf.optimizers import RectifiedAdam
+from rlm_tf.training import ExactResume, ResumableBatches
 
 _BATCH, _WINDOW = 20, 35
 _DROPOUT: dict[str, Any] = {
@@ -64,6 +66,7 @@ def train(
     config: AveragingConfig,
     given: Texts,
     averages: Sequence[WeightAveraging],
+    folder: pathlib.Path,
     *,
     epochs: int,
     width: int | None = None,
@@ -71,7 +74,11 @@ def train(
     learning_rate: Any = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> keras.Model:
-    """Trains a model with averages of its weights beside it."""
+    """Trains a model with averages of its weights beside it.
+
+    What a killed run has left in `folder` is gone on with; averages and callbacks get
+    the state that they had then.
+    """
     keras.utils.set_random_seed(config.seed)
     settings = mogrifier_config.RunConfig(
         window=_WINDOW,
@@ -85,12 +92,15 @@ def train(
             config.learning_rate if learning_rate is None else learning_rate, beta_1=0.0
         )
     )
+    data = ResumableBatches(given.train)
+    # All averages of a model are written: seldom.
+    saver = ExactResume(folder, data, [*averages, *callbacks], every_seconds=600)
     model.fit(
-        given.train.dataset(),
+        data.dataset,
         epochs=epochs,
         shuffle=False,
         verbose=0,
-        callbacks=[*averages, *callbacks, EpochProgress("language model", epochs)],
+        callbacks=[saver, EpochProgress("language model", epochs)],
     )
     return model
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from experiments.averages.training import Texts, curve, nll_of, texts, train
 from rlm_tf import averaging
 
 
-def compute(config: AveragingConfig) -> dict[str, Any]:
+def compute(config: AveragingConfig, folder: pathlib.Path) -> dict[str, Any]:
     """Returns the curve of every average, all along the same trajectory."""
     given = texts(config)
     period = _period(config, given)
@@ -41,26 +42,33 @@ def compute(config: AveragingConfig) -> dict[str, Any]:
         callbacks[f"proportional, {share:g}"] = _of(
             averaging.ProportionalTailAverage(share), given, period
         )
-    train(config, given, list(callbacks.values()), epochs=config.epochs)
+    train(
+        config,
+        given,
+        list(callbacks.values()),
+        folder,
+        epochs=config.epochs,
+        callbacks=[by_training],
+    )
     curves = {name: curve(callback) for name, callback in callbacks.items()}
     name = "2TA, E, by training loss"
     by_training.put_validation_losses(curves[name], callbacks[name])
     return {"period": period, "steps": steps, "curves": curves}
 
 
-def compute_drops(config: AveragingConfig) -> dict[str, Any]:
+def compute_drops(config: AveragingConfig, folder: pathlib.Path) -> dict[str, Any]:
     """Returns the curve of the same run, not averaged, with two drops of the rate."""
-    return _scheduled(config, _piecewise(0.6, 0.8))
+    return _scheduled(config, folder, _piecewise(0.6, 0.8))
 
 
-def compute_late_drop(config: AveragingConfig) -> dict[str, Any]:
+def compute_late_drop(config: AveragingConfig, folder: pathlib.Path) -> dict[str, Any]:
     """The same with one drop near the end."""
-    return _scheduled(config, _piecewise(0.85))
+    return _scheduled(config, folder, _piecewise(0.85))
 
 
-def compute_decay(config: AveragingConfig) -> dict[str, Any]:
+def compute_decay(config: AveragingConfig, folder: pathlib.Path) -> dict[str, Any]:
     """The same with a rate that falls to zero over the second half of the steps."""
-    return _scheduled(config, LinearDecay)
+    return _scheduled(config, folder, LinearDecay)
 
 
 class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -94,21 +102,27 @@ def _piecewise(*drops: float) -> Schedule:
     )
 
 
-def _scheduled(config: AveragingConfig, schedule: Schedule) -> dict[str, Any]:
+def _scheduled(
+    config: AveragingConfig, folder: pathlib.Path, schedule: Schedule
+) -> dict[str, Any]:
     given = texts(config)
     period = _period(config, given)
     steps = given.train.steps * config.epochs
     # A tail that never starts: the iterates themselves.
     iterates = _of(averaging.TailAverage(steps + 1), given, period)
     rate = schedule(config.learning_rate, steps)
-    train(config, given, [iterates], epochs=config.epochs, learning_rate=rate)
+    train(config, given, [iterates], folder, epochs=config.epochs, learning_rate=rate)
     return {"period": period, "steps": steps, "curves": {"drops": curve(iterates)}}
 
 
-class ByTrainingLoss:
-    """A loss of training text that also notes the validation loss of what it sees."""
+class ByTrainingLoss(keras.callbacks.Callback):
+    """A loss of training text that also notes the validation loss of what it sees.
+
+    It is a callback so that its notes are kept with the run.
+    """
 
     def __init__(self, given: Texts):
+        super().__init__()
         self._given = given
         # Validation loss by training loss, which no two iterates share.
         self._seen: dict[float, float] = {}
@@ -117,6 +131,12 @@ class ByTrainingLoss:
         loss = nll_of(model, self._given.train_loss)
         self._seen[loss] = nll_of(model, self._given.valid)
         return loss
+
+    def get_state(self) -> dict[str, Any]:
+        return {"seen": list(self._seen.items())}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._seen = dict(state["seen"])
 
     def put_validation_losses(
         self, columns: dict[str, list[Any]], callback: averaging.WeightAveraging
@@ -150,13 +170,17 @@ def _of(
 # === Where the assumptions fail ===
 
 
-def compute_overfitting(config: AveragingConfig) -> dict[str, Any]:
+def compute_overfitting(
+    config: AveragingConfig, folder: pathlib.Path
+) -> dict[str, Any]:
     """Returns 2TA of a run that learns a small text by heart (Figure 3.5)."""
     given = texts(config, config.overfit_fraction)
-    return _three_kinds(config, given, epochs=config.overfit_epochs, dropout=False)
+    return _three_kinds(
+        config, given, folder, epochs=config.overfit_epochs, dropout=False
+    )
 
 
-def compute_basin(config: AveragingConfig) -> dict[str, Any]:
+def compute_basin(config: AveragingConfig, folder: pathlib.Path) -> dict[str, Any]:
     """Returns 2TA of a run that leaves for another basin midway (Figure 3.6).
 
     What sends it there is a learning rate that is multiplied for a tenth of the steps.
@@ -169,13 +193,13 @@ def compute_basin(config: AveragingConfig) -> dict[str, Any]:
         [rate, rate * config.basin_factor, rate],
     )
     found = _three_kinds(
-        config, given, epochs=config.basin_epochs, learning_rate=schedule
+        config, given, folder, epochs=config.basin_epochs, learning_rate=schedule
     )
     return {**found, "leaves_at": steps // 2}
 
 
 def _three_kinds(
-    config: AveragingConfig, given: Texts, **options: Any
+    config: AveragingConfig, given: Texts, folder: pathlib.Path, **options: Any
 ) -> dict[str, Any]:
     """Returns 2TA in both readings, and without extensions, along one run."""
     period = _period(config, given)
@@ -184,6 +208,6 @@ def _three_kinds(
         "2TA, both emptied": _two_tailed(given, period, reset="both"),
         "2TA, algorithm 1": _two_tailed(given, period, extended=False),
     }
-    train(config, given, list(callbacks.values()), **options)
+    train(config, given, list(callbacks.values()), folder, **options)
     curves = {name: curve(callback) for name, callback in callbacks.items()}
     return {"period": period, "curves": curves}
