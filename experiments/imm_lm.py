@@ -13,7 +13,7 @@ row exists is skipped, and one that was killed goes on where it stood (--resume)
 from __future__ import annotations
 
 import dataclasses
-import gc
+import functools
 import pathlib
 
 from absl import app, flags
@@ -23,16 +23,12 @@ from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
-import keras  # noqa: E402
-
-from experiments import run_files, run_flags  # noqa: E402
-from experiments.benchmarks import machine  # noqa: E402
+from experiments import run_files, run_flags, run_list  # noqa: E402
 from experiments.imm import config as configs  # noqa: E402
 from experiments.imm import projection, report, training  # noqa: E402
-from experiments.imm.row import read_row  # noqa: E402
 from experiments.imm.studies import STUDIES, Run  # noqa: E402
 from experiments.run_settings import settings_of  # noqa: E402
-from rlm_tf.data import Corpus, load_corpus  # noqa: E402
+from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.serving import check_export_path  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -64,70 +60,31 @@ def _train_all() -> None:
         for name in {run.config.corpus for run in runs}
     }
     output, results = run_flags.folders(FLAGS.study)
-    if FLAGS.resume:
-        for run in runs:
-            _check_earlier(run, corpora[run.config.corpus], output, results)
-        run_flags.check_exportable(output, results, runs[-1].name)
-    # Asked now: what is committed while a study runs is not what it runs.
-    machine.commit()
-    rows, anew = [], not FLAGS.resume
-    for number, run in enumerate(runs, start=1):
-        path = results / f"{run.name}.json"
-        if path.exists() and not anew:
-            print(f"[{number}/{len(runs)}] {run.name}: done before", flush=True)
-            rows.append(read_row(path))
-            continue
-        print(f"[{number}/{len(runs)}] {run.name}", flush=True)
-        prepared = training.prepare(
-            run.config, corpora[run.config.corpus], FLAGS.strategy
-        )
-        if anew:
-            _forget_earlier(runs, output, results)
-            anew = False
-        row = training.train(prepared, output / run.name, FLAGS.checkpoint_seconds)
-        del prepared
-        row["name"] = run.name
-        run_files.write_json(path, row)
-        rows.append(row)
-        # The graphs of a run are of no use to the next.
-        keras.backend.clear_session()
-        gc.collect()
+    run_flags.check_exportable(output, results, runs[-1].name)
+    rows = run_list.run_all(
+        [
+            run_list.Run(
+                run.name,
+                settings_of(run.config, corpora[run.config.corpus]),
+                functools.partial(
+                    training.prepare,
+                    run.config,
+                    corpora[run.config.corpus],
+                    FLAGS.strategy,
+                ),
+                functools.partial(
+                    training.train, checkpoint_seconds=FLAGS.checkpoint_seconds
+                ),
+            )
+            for run in runs
+        ],
+        output,
+        results,
+        FLAGS.resume,
+    )
     _report(rows, output)
     if FLAGS.export:
         run_flags.export(output / runs[-1].name)
-
-
-def _check_earlier(
-    run: Run, corpus: Corpus, output: pathlib.Path, results: pathlib.Path
-) -> None:
-    """Raises ValueError where files of another run would be taken for this one's."""
-    row, settings = results / f"{run.name}.json", output / run.name / "config.json"
-    if row.exists():
-        earlier = read_row(row)
-        found = {
-            **earlier["config"],
-            "text_sha256": earlier.get("corpus", {}).get("text_sha256"),
-        }
-        where = row
-    elif settings.exists():
-        found, where = read_row(settings), settings
-    else:
-        return
-    configs.check_same_settings(
-        found,
-        settings_of(run.config, corpus),
-        str(where),
-        "another --output_dir (and --results_dir), or --noresume to start anew",
-    )
-
-
-def _forget_earlier(
-    runs: list[Run], output: pathlib.Path, results: pathlib.Path
-) -> None:
-    """Removes what the runs have left, so that a kill leaves nothing to be mistaken."""
-    for run in runs:
-        (results / f"{run.name}.json").unlink(missing_ok=True)
-        run_files.clear_run(output / run.name)
 
 
 def _runs() -> list[Run]:
@@ -147,10 +104,6 @@ def _runs() -> list[Run]:
         raise ValueError("--only, --arms or --seeds leave no run.")
     for run in runs:
         configs.check_config(run.config)
-    names = [run.name for run in runs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"--seeds or --arms name the run {name} twice.")
     if FLAGS.export:
         check_export_path(FLAGS.export, overwrite=True)
     if FLAGS.export and runs[-1].config.arm == "noising-blank":

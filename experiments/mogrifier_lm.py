@@ -37,7 +37,7 @@ from experiments.mogrifier.presets import PRESETS  # noqa: E402
 from experiments.mogrifier.studies import STUDIES  # noqa: E402
 from experiments.run_list import Run, run_all  # noqa: E402
 from experiments.run_settings import settings_of  # noqa: E402
-from rlm_tf.data import Corpus, load_corpus  # noqa: E402
+from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.serving import check_export_path  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -89,8 +89,12 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
         Run(
             name,
             settings_of(config, corpora[config.corpus]),
-            functools.partial(_train, config, corpora[config.corpus]),
-            run_files.clear_run,
+            functools.partial(
+                training.prepare, config, corpora[config.corpus], FLAGS.strategy
+            ),
+            functools.partial(
+                training.train, checkpoint_seconds=FLAGS.checkpoint_seconds
+            ),
         )
         for name, config in chosen.items()
     ]
@@ -131,13 +135,6 @@ def _project(chosen: dict[str, configs.RunConfig]) -> None:
     path = pathlib.Path(FLAGS.results_dir or FLAGS.output_dir) / "projection.json"
     run_files.write_json(path, found)
     print(path)
-
-
-def _train(
-    config: configs.RunConfig, corpus: Corpus, folder: pathlib.Path
-) -> dict[str, object]:
-    prepared = training.prepare(config, corpus, FLAGS.strategy)
-    return training.train(prepared, folder, FLAGS.checkpoint_seconds)
 
 
 def _configs() -> dict[str, configs.RunConfig]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -22,14 +21,15 @@ class Run(NamedTuple):
     Attributes:
         name: Unique in the list; of its folder and of its row.
         settings: What an earlier run must share to count as the same, as JSON.
-        train: Maps a folder to the row of results; goes on with what it finds there.
-        clear: Removes what `train` has left in a folder.
+        prepare: Builds what is needed, and writes nothing.
+        train: Maps that and a folder to the row of results; goes on with what it finds
+            there.
     """
 
     name: str
     settings: dict[str, Any]
-    train: Callable[[pathlib.Path], dict[str, Any]]
-    clear: Callable[[pathlib.Path], None]
+    prepare: Callable[[], Any]
+    train: Callable[[Any, pathlib.Path], dict[str, Any]]
 
 
 def run_all(
@@ -42,7 +42,7 @@ def run_all(
         output: Their folders are in it.
         results: Rows are `NAME.json` in it.
         resume: Whether rows and folders of earlier runs are used; else they are removed
-            first.
+            as soon as the first run is prepared, which finds most mistakes.
 
     Raises:
         ValueError: If two runs have one name, or files are of other settings.
@@ -50,41 +50,67 @@ def run_all(
     names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"two runs are called {name}: what tells them apart?")
-    for run in runs:
-        path = results / f"{run.name}.json"
-        if not resume:
-            path.unlink(missing_ok=True)
-            run.clear(output / run.name)
-            continue
-        found = path if path.exists() else output / run.name / "config.json"
-        if found.exists():
-            check_same_settings(
-                _settings_in(found),
-                run.settings,
-                str(found),
-                "another --output_dir (and --results_dir), or --noresume to start anew",
-            )
+            raise ValueError(f"the run {name} is named twice.")
+    if resume:
+        for run in runs:
+            _check_earlier(run, output, results)
     # Asked now: what is committed while runs go on is not what they run.
     machine.commit()
-    rows = []
+    rows, anew = [], not resume
     for number, run in enumerate(runs, start=1):
         path = results / f"{run.name}.json"
-        done = path.exists()
-        state = ": done before" if done else ""
-        print(f"[{number}/{len(runs)}] {run.name}{state}", flush=True)
-        if done:
+        place = f"[{number}/{len(runs)}] {run.name}"
+        if path.exists() and not anew:
+            print(f"{place}: done before", flush=True)
             rows.append(read_row(path))
             continue
-        row = {**run.train(output / run.name), "settings": run.settings}
+        print(place, flush=True)
+        prepared = run.prepare()
+        if anew:
+            _forget_earlier(runs, output, results)
+            anew = False
+        row = {
+            **run.train(prepared, output / run.name),
+            "name": run.name,
+            "settings": run.settings,
+        }
         run_files.write_json(path, row)
         rows.append(row)
         # The graphs of a run are of no use to the next.
+        del prepared
         keras.backend.clear_session()
         gc.collect()
     return rows
 
 
+def _check_earlier(run: Run, output: pathlib.Path, results: pathlib.Path) -> None:
+    """Raises ValueError where files of another run would be taken for this one's."""
+    row, settings = results / f"{run.name}.json", output / run.name / "config.json"
+    where = row if row.exists() else settings
+    if where.exists():
+        check_same_settings(
+            _settings_in(where),
+            run.settings,
+            str(where),
+            "another --output_dir (and --results_dir), or --noresume to start anew",
+        )
+
+
 def _settings_in(path: pathlib.Path) -> dict[str, Any]:
-    content = json.loads(path.read_text("utf-8"))
-    return content.get("settings", content)
+    content = read_row(path)
+    if "settings" in content:
+        return content["settings"]
+    if "config" in content:
+        # A row of `experiments.imm_lm` before rows had settings.
+        digest = content.get("corpus", {}).get("text_sha256")
+        return {**content["config"], "text_sha256": digest}
+    return content
+
+
+def _forget_earlier(
+    runs: Sequence[Run], output: pathlib.Path, results: pathlib.Path
+) -> None:
+    """Removes what the runs have left, so that a kill leaves nothing to be mistaken."""
+    for run in runs:
+        (results / f"{run.name}.json").unlink(missing_ok=True)
+        run_files.clear_run(output / run.name)

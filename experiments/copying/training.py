@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import pathlib
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -30,77 +30,101 @@ from rlm_tf.training import (
 )
 
 
+class CopyRun(NamedTuple):
+    """A run that may begin.
+
+    Attributes:
+        config: The grid that it belongs to.
+        cell: "lstm", "rlstm" or "mogrifier".
+        length: Of the sequences.
+        rate: The learning rate.
+        seed: Of everything drawn.
+    """
+
+    config: CopyConfig
+    cell: str
+    length: int
+    rate: float
+    seed: int
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what identifies the run."""
+        return {
+            **dataclasses.asdict(self.config),
+            "cells": self.cell,
+            "lengths": self.length,
+            "learning_rates": self.rate,
+            "seed": self.seed,
+        }
+
+
 def runs_of(config: CopyConfig, seeds: list[int]) -> list[Run]:
     """Returns the runs of a grid."""
-    return [
-        Run(
-            f"{cell}-length{length}-rate{rate:g}-seed{seed}",
-            {
-                **dataclasses.asdict(config),
-                **{"cells": cell, "lengths": length, "learning_rates": rate},
-                "seed": seed,
-            },
-            functools.partial(train, config, cell, length, rate, seed),
-            run_files.clear_run,
-        )
+    runs = [
+        CopyRun(config, cell, length, rate, seed)
         for length in config.lengths
         for cell in config.cells
         for rate in config.learning_rates
         for seed in seeds
     ]
+    return [
+        Run(
+            f"{run.cell}-length{run.length}-rate{run.rate:g}-seed{run.seed}",
+            run.settings(),
+            functools.partial(prepare, run),
+            functools.partial(train, run),
+        )
+        for run in runs
+    ]
 
 
-def build_model(
-    config: CopyConfig, cell: str, task: ReverseCopy, units: int, seed: int
-) -> EncoderDecoder:
+def build_model(run: CopyRun, units: int) -> EncoderDecoder:
     """Returns the model of a run with cells of a given width."""
-    mogrifier = cell == "mogrifier"
+    config = run.config
+    mogrifier = run.cell == "mogrifier"
     settings = mogrifier_config.RunConfig(
-        cell="lstm" if mogrifier else cell,
+        cell="lstm" if mogrifier else run.cell,
         rounds=config.rounds if mogrifier else 0,
         rank=config.rank,
-        seed=seed,
+        seed=run.seed,
     )
     ratio = config.mogrifier_ratio if mogrifier else config.embedding_ratio
+    task = ReverseCopy(run.length, config.num_tokens)
     return EncoderDecoder(
         task.vocabulary_size,
         make_cell(settings, units),
         embedding_width=max(1, round(ratio * units)) if ratio < 1 else None,
-        seed=seed,
+        seed=run.seed,
         clip_norm=config.clip_norm,
-        loss_scale=float(task.length + 1),
+        loss_scale=float(run.length + 1),
         l2=config.l2,
     )
 
 
-def train(
-    config: CopyConfig,
-    cell: str,
-    length: int,
-    rate: float,
-    seed: int,
-    folder: pathlib.Path,
-) -> dict[str, Any]:
+def prepare(run: CopyRun) -> EncoderDecoder:
+    """Returns the compiled model, the widest that the budget allows.
+
+    Raises:
+        ValueError: If the budget allows none.
+    """
+    keras.utils.set_random_seed(run.seed)
+    width = width_for_budget(
+        run.config.budget, lambda units: build_model(run, units), 4
+    )
+    model = build_model(run, width)
+    model.compile(keras.optimizers.Adam(run.rate, beta_1=0.0, epsilon=1e-8))
+    return model
+
+
+def train(run: CopyRun, model: EncoderDecoder, folder: pathlib.Path) -> dict[str, Any]:
     """Trains a model, the best of its evaluations kept, and returns its row.
 
     Averaging begins when validation has not improved for a tenth of the evaluations,
     after 80 % of the steps at the latest.
     """
-    run_files.write_json(
-        folder / "config.json",
-        {
-            **dataclasses.asdict(config),
-            **{"cells": cell, "lengths": length, "learning_rates": rate},
-            "seed": seed,
-        },
-    )
-    keras.utils.set_random_seed(seed)
-    task = ReverseCopy(length, config.num_tokens)
-    width = width_for_budget(
-        config.budget, lambda units: build_model(config, cell, task, units, seed), 4
-    )
-    model = build_model(config, cell, task, width, seed)
-    model.compile(keras.optimizers.Adam(rate, beta_1=0.0, epsilon=1e-8))
+    run_files.write_json(folder / "config.json", run.settings())
+    config = run.config
+    task = ReverseCopy(run.length, config.num_tokens)
     every = config.steps // config.evaluations
     batches = config.train_examples // config.batch_size
     examples = task.dataset("train", config.train_examples, config.batch_size)
@@ -130,13 +154,13 @@ def train(
     began = time.perf_counter()
     row = {
         "name": folder.name,
-        "command": command_of(config, cell, length, rate, seed),
-        "cell": cell,
-        "length": length,
-        "learning_rate": rate,
-        "seed": seed,
-        "width": width,
-        "embedding_width": model.embedding_width or width,
+        "command": command_of(run),
+        "cell": run.cell,
+        "length": run.length,
+        "learning_rate": run.rate,
+        "seed": run.seed,
+        "width": model.cell.output_size,
+        "embedding_width": model.embedding_width or model.cell.output_size,
         "parameters": count_parameters(model),
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),
@@ -176,10 +200,9 @@ def train(
     }
 
 
-def command_of(
-    config: CopyConfig, cell: str, length: int, rate: float, seed: int
-) -> str:
+def command_of(run: CopyRun) -> str:
     """Returns the command of a run, but for folders."""
+    config = run.config
     # The preset that needs the fewest other flags.
     names = [field.name for field in dataclasses.fields(config)]
     of_grid = ("cells", "lengths", "learning_rates")
@@ -193,8 +216,14 @@ def command_of(
         ]
 
     preset = min(PRESETS, key=lambda preset: len(others(preset)))
-    run = f"--cells={cell} --lengths={length} --learning_rates={rate:g} --seeds={seed}"
-    flags = [f"--preset={preset}", run, *others(preset)]
+    flags = [
+        f"--preset={preset}",
+        f"--cells={run.cell}",
+        f"--lengths={run.length}",
+        f"--learning_rates={run.rate:g}",
+        f"--seeds={run.seed}",
+        *others(preset),
+    ]
     return " ".join(["python -m experiments.reverse_copy", *flags])
 
 

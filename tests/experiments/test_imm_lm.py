@@ -185,7 +185,7 @@ def test_another_text_is_not_taken_for_this_runs(tmp_path):
         (["--project_steps=-1"], "-1 is not a non-negative integer"),
         (
             ["--seeds=1,1"],
-            "error: --seeds or --arms name the run none-20th-seed1 twice",
+            "error: the run none-20th-seed1 is named twice",
         ),
         (["--study=full", "--seeds=1,2"], "error: --study=full has one seed, found"),
         (["--project_steps=9999"], "error: --project_steps must be below the"),
