@@ -119,25 +119,30 @@ def _run(
     """Runs a cell step by step; returns its outputs and its gates `[T, H]`."""
     inner = cell.cell if isinstance(cell, MogrifierCell) else cell
     weights = {**inner.input_weights(), **cell.loop_weights()}
-    states = cell.get_initial_state(1)
-    outputs, seen = [], []
-    for t in range(x.shape[1]):
+
+    @tf.function(autograph=False)
+    def step(inputs: tf.Tensor, states: Any) -> tuple[tf.Tensor, Any, tf.Tensor]:
         parts: dict[str, tf.Tensor] = {}
 
-        def product(a: tf.Tensor, b: tf.Tensor, parts: Any = parts) -> tf.Tensor:
+        def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
             result = tf.matmul(a, b)
             for name in ("kernel", "recurrent_kernel"):
                 if b is weights[name]:
                     parts[name] = result
             return result
 
-        inputs = x[:, t]
         if not isinstance(cell, MogrifierCell) or not cell.rounds:
             inputs = inner.project(inputs, weights, product)
         output, states = cell.step(inputs, states, weights, product)
         logits = parts["kernel"] + parts["recurrent_kernel"] + weights["bias"]
+        return output, states, tf.sigmoid(logits)[0]
+
+    states = cell.get_initial_state(1)
+    outputs, seen = [], []
+    for t in range(x.shape[1]):
+        output, states, gates = step(x[:, t], states)
         outputs.append(output)
-        seen.append(tf.sigmoid(logits)[0].numpy())
+        seen.append(gates.numpy())
     i, f, _, o = np.split(np.array(seen), 4, axis=1)
     if inner.cap_input_gate:
         i = np.minimum(i, 1 - f)
