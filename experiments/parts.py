@@ -118,6 +118,7 @@ def _run(study: Study) -> None:
         print(place, flush=True)
         began = time.perf_counter()
         folder = output / "checkpoints" / name
+        resumed = FLAGS.resume and (folder / "config.json").exists()
         numbers = _compute(study, name, config, folder)
         seconds = round(time.perf_counter() - began, 1)
         print(f"{place}: {seconds} s", flush=True)
@@ -125,6 +126,8 @@ def _run(study: Study) -> None:
             "config": dataclasses.asdict(config),
             "command": _command(study, name, config),
             "seconds": seconds,
+            # If so, the seconds are those of the last process.
+            "resumed": resumed,
             "machine": machine.environment()["machine"],
             "commit": machine.commit(),
             "finished": time.strftime("%Y-%m-%d"),

@@ -27,6 +27,7 @@ from rlm_tf.training import (
     MetricsLog,
     ResumableBatches,
     TrainingDivergedError,
+    read_metrics_log,
 )
 
 
@@ -141,7 +142,7 @@ def train(run: CopyRun, model: EncoderDecoder, folder: pathlib.Path) -> dict[str
     )
     averaging = WeightAveraging(average, valid, monitor="nll")
     data = ResumableBatches(one_epoch, steps=every)
-    log = MetricsLog(folder / "metrics.jsonl")
+    log = MetricsLog(folder / "metrics.jsonl", seconds=True)
     timer = run_files.StepTimer()
     guard = DivergenceGuard(
         recover=True,
@@ -151,7 +152,6 @@ def train(run: CopyRun, model: EncoderDecoder, folder: pathlib.Path) -> dict[str
         also=[averaging],
     )
     saver = ExactResume(folder / "checkpoints", data, [timer, averaging, log, guard])
-    began = time.perf_counter()
     row = {
         "name": folder.name,
         "command": command_of(run),
@@ -194,7 +194,7 @@ def train(run: CopyRun, model: EncoderDecoder, folder: pathlib.Path) -> dict[str
         "whole_sequences_right": right,
         "curve": [row["loss"] for row in averaging.evaluations],
         "recoveries": guard.recoveries,
-        "seconds": round(time.perf_counter() - began, 1),
+        "seconds": read_metrics_log(log.path)[-1]["seconds"],
         **timer.result(),
         "finished": time.strftime("%Y-%m-%d"),
     }

@@ -20,7 +20,6 @@ def _server() -> subprocess.Popen[str]:
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
         text=True,
     )
 
@@ -29,6 +28,8 @@ def run_binary(
     name: str, *flags: object, check: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Runs `experiments.NAME` with these flags to its end.
+
+    One that hangs is ended after ten minutes, with the exit status of a signal.
 
     Raises:
         AssertionError: If `check` is true and the binary fails.
@@ -46,9 +47,11 @@ def run_binary(
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write(json.dumps(request) + "\n")
         server.stdin.flush()
+        status = server.stdout.readline()
+        assert status, "the fork server has ended"
         done = subprocess.CompletedProcess(
             [name, *arguments],
-            int(server.stdout.readline()),
+            int(status),
             printed.read_text(),
             errors.read_text(),
         )

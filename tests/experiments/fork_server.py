@@ -11,17 +11,25 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import signal
 import sys
 import traceback
 
+from experiments.quiet import silence_tensorflow
+
+silence_tensorflow()
+
 # Imported for the forks.
-import matplotlib.pyplot  # noqa: F401
-import tensorflow  # noqa: F401
-import tensorflow_text  # noqa: F401
+import matplotlib.pyplot  # noqa: E402, F401
+import tensorflow_text  # noqa: E402, F401
+
+# Seconds after which a binary that hangs is ended.
+_LIMIT = 600
 
 
 def _run(name: str, flags: list[str], stdout: str, stderr: str) -> int:
     """Runs a module as `python -m` does; returns the exit status of the fork."""
+    signal.alarm(_LIMIT)
     for descriptor, path in ((1, stdout), (2, stderr)):
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(opened, descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import subprocess
 import sys
@@ -136,6 +137,32 @@ def test_tensorflow_starts_in_silence():
         "import sys, tensorflow as tf; tf.constant(1) + 1; sys.stderr.write('heard')",
     )
     assert (result.returncode, result.stderr) == (0, "heard")
+
+
+# `experiments.flags.run` does it for the others.
+BINARIES = sorted(
+    path
+    for path in (ROOT / "experiments").glob("*.py")
+    if '__name__ == "__main__"' in path.read_text("utf-8")
+    and path.stem not in ("benchmark", "export")
+)
+
+
+@pytest.mark.parametrize("path", BINARIES, ids=lambda path: path.stem)
+def test_every_binary_silences_tensorflow_before_it_imports_it(path):
+    imported = set()
+    for statement in ast.parse(path.read_text("utf-8")).body:
+        if ast.unparse(statement) == "silence_tensorflow()":
+            break
+        if isinstance(statement, ast.Import):
+            imported |= {alias.name for alias in statement.names}
+        if isinstance(statement, ast.ImportFrom):
+            imported |= {f"{statement.module}.{a.name}" for a in statement.names}
+    else:
+        raise AssertionError("silence_tensorflow() is not called")
+    quick = ["experiments.flags", "experiments.quiet", "absl", *sys.stdlib_module_names]
+    prefixes = tuple(f"{name}." for name in quick)
+    assert all(f"{name}.".startswith(prefixes) for name in imported), imported
 
 
 def test_a_failing_import_is_heard(tmp_path):

@@ -36,7 +36,9 @@ def _run(
     output: pathlib.Path, *flags: str, check: bool = False
 ) -> subprocess.CompletedProcess[str]:
     flags = ("--preset=smoke", f"--output_dir={output}", *flags)
-    return run_binary("imm_lm", *flags, check=check)
+    done = run_binary("imm_lm", *flags, check=check)
+    assert "InitializeLog" not in done.stderr
+    return done
 
 
 def _without_times(row: dict) -> dict:
@@ -49,13 +51,13 @@ def _without_times(row: dict) -> dict:
 
 @pytest.mark.slow
 def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
-    arms = "--arms=none,imm-in-batch,imm-sampled"
+    arms = "--arms=none,noising-blank,imm-in-batch,imm-sampled"
     export = f"--export={tmp_path / 'saved_model'}"
     process = _start(tmp_path, arms, "--k=2", export)
     printed, errors = process.communicate(timeout=300)
     assert process.returncode == 0 and "InitializeLog" not in errors, errors
     rows = sorted(path.name for path in (tmp_path / "results").iterdir())
-    assert len(rows) == 3
+    assert len(rows) == 4
     row = json.loads((tmp_path / "results" / "imm-sampled-20th-seed1.json").read_text())
     assert row["config"]["k"] == 2 and "--k=2" in row["command"]
     assert 1 < row["perplexity"]["test"] < 2000
@@ -67,12 +69,12 @@ def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     # All is done: a second call only reports.
     rows_given = f"--results_dir={tmp_path / 'results'}"
     again = _run(tmp_path / "elsewhere", arms, "--k=2", rows_given)
-    assert again.stdout.count("done before") == 3
+    assert again.stdout.count("done before") == 4
     assert (tmp_path / "elsewhere" / "table.md").exists()
     # Settings that cannot be are found before anything is deleted.
     mistaken = _run(tmp_path, arms, "--noresume", "--dropout=1.5")
     assert "--dropout must lie in [0, 1)" in mistaken.stderr
-    assert len(list((tmp_path / "results").iterdir())) == 3
+    assert len(list((tmp_path / "results").iterdir())) == 4
 
 
 def _in_mid_epoch(folder: pathlib.Path) -> bool:

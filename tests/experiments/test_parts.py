@@ -47,6 +47,7 @@ def test_smoke_preset(name, tmp_path):
     flags = ["--preset=smoke", f"--output_dir={tmp_path}"]
     done = run_binary(name, *flags)
     assert done.returncode == 0, done.stderr
+    assert "InitializeLog" not in done.stderr
     for part in _FILES[name]:
         numbers = json.loads((tmp_path / "results" / f"{part}.json").read_text())
         assert f"--parts={part}" in numbers["command"]
