@@ -154,7 +154,10 @@ def _configs() -> dict[str, configs.RunConfig]:
                 if any(fnmatch.fnmatchcase(name, like) for like in FLAGS.only)
             }
     else:
-        config = config_flags.config_from_flags(PRESETS[FLAGS.preset])
+        config = configs.without_idle(
+            config_flags.config_from_flags(PRESETS[FLAGS.preset]),
+            config_flags.given_flags(configs.RunConfig),
+        )
         chosen = {
             f"{FLAGS.preset}-{config.cell_name}-seed{seed}": dataclasses.replace(
                 config, seed=seed

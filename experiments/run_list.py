@@ -13,6 +13,7 @@ from experiments import run_files
 from experiments.benchmarks import machine
 from experiments.imm.config import check_same_settings
 from experiments.imm.row import read_row
+from rlm_tf.training import TrainingDivergedError
 
 
 class Run(NamedTuple):
@@ -46,6 +47,7 @@ def run_all(
 
     Raises:
         ValueError: If two runs have one name, or files are of other settings.
+        TrainingDivergedError: After the other runs, if one has diverged.
     """
     names = [run.name for run in runs]
     for name in names:
@@ -57,6 +59,7 @@ def run_all(
     # Asked now: what is committed while runs go on is not what they run.
     machine.commit()
     rows, anew = [], not resume
+    diverged: list[str] = []
     for number, run in enumerate(runs, start=1):
         path = results / f"{run.name}.json"
         place = f"[{number}/{len(runs)}] {run.name}"
@@ -69,17 +72,21 @@ def run_all(
         if anew:
             _forget_earlier(runs, output, results)
             anew = False
-        row = {
-            **run.train(prepared, output / run.name),
-            "name": run.name,
-            "settings": run.settings,
-        }
-        run_files.write_json(path, row)
-        rows.append(row)
+        try:
+            found = run.train(prepared, output / run.name)
+        except TrainingDivergedError as error:
+            diverged.append(f"{run.name}: {error}")
+            print(f"{place}: {error}", flush=True)
+        else:
+            row = {**found, "name": run.name, "settings": run.settings}
+            run_files.write_json(path, row)
+            rows.append(row)
         # The graphs of a run are of no use to the next.
         del prepared
         keras.backend.clear_session()
         gc.collect()
+    if diverged:
+        raise TrainingDivergedError("\n".join(diverged))
     return rows
 
 

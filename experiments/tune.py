@@ -116,20 +116,19 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
     )
     if FLAGS["run_dir"].present:
         raise ValueError(f"--space={FLAGS.space} trains; leave out --run_dir.")
-    highest: dict[str, Any] = {
-        name: int(where.high) if where.integer else where.high
-        for name, where in space.items()
-    }
-    configs.check_config(dataclasses.replace(base, **highest))
+    for end in ("low", "high"):
+        values: dict[str, Any] = {
+            name: int(getattr(where, end)) if where.integer else getattr(where, end)
+            for name, where in space.items()
+        }
+        configs.check_config(_config_of(base, values))
     corpus = load_corpus(base.corpus, FLAGS.data_dir)
     # A mistake in what all trials share shows now, not in each of them.
     training.prepare(base, corpus, FLAGS.strategy)
     _check_same(output, settings_of(base, corpus))
 
     def train(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
-        config = dataclasses.replace(base, **values)
-        if not config.rounds:
-            config = dataclasses.replace(config, rank=0)
+        config = _config_of(base, values)
         configs.check_config(config)
         prepared = training.prepare(config, corpus, FLAGS.strategy)
         try:
@@ -143,6 +142,11 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
         return row
 
     return train
+
+
+def _config_of(base: configs.RunConfig, values: dict[str, Any]) -> configs.RunConfig:
+    """Returns the settings of a trial; without rounds a Mogrifier's mean nothing."""
+    return configs.without_idle(dataclasses.replace(base, **values))
 
 
 def _evaluations(output: pathlib.Path) -> tuning.Try:

@@ -94,6 +94,10 @@ def check_range(function: str, low: float, high: float, **values: Any) -> None:
     for argument, value in values.items():
         if tf.is_tensor(value) and not hasattr(value, "numpy"):
             continue
+        if isinstance(value, str):
+            raise ValueError(
+                f"{function}: `{argument}` must be a number, found {value!r}."
+            )
         entries = np.asarray(value, np.float64)
         if np.all((entries >= low) & (entries <= high) & np.isfinite(entries)):
             continue

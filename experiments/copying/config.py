@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from experiments.flags import setting
 
@@ -69,6 +70,17 @@ class CopyConfig:
                 raise ValueError(
                     f"--{name} must be positive, found {getattr(self, name)}."
                 )
+        if min(self.lengths) < 1:
+            raise ValueError(f"--lengths must be positive, found {min(self.lengths)}.")
+        for rate in self.learning_rates:
+            if not 0 < rate < math.inf:
+                raise ValueError(
+                    f"--learning_rates must be positive and finite, found {rate}."
+                )
+        if self.rounds < 0:
+            raise ValueError(f"--rounds must not be negative, found {self.rounds}.")
+        if not 0 <= self.l2 < math.inf:
+            raise ValueError(f"--l2 must be finite and not negative, found {self.l2}.")
 
 
 PRESETS = {

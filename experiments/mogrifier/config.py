@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 
 from experiments.flags import setting
 
@@ -155,17 +156,36 @@ def check_config(config: RunConfig) -> None:
         raise ValueError(f"--longest must be 0 or above 2, found {config.longest}.")
 
 
+def without_idle(config: RunConfig, given: Collection[str] = ()) -> RunConfig:
+    """Returns settings of which those that the others make pointless are the defaults.
+
+    So `--rounds=0` makes the baseline of a Mogrifier's preset, whose rank goes with it.
+
+    Args:
+        config: The settings.
+        given: Names of those that the user has set, which stay for `check_config`.
+    """
+    default = RunConfig()
+    idle = {name: getattr(default, name) for name in _idle(config) if name not in given}
+    return dataclasses.replace(config, **idle)
+
+
+def _idle(config: RunConfig) -> dict[str, str]:
+    """Returns the settings that mean nothing beside the others, and why."""
+    idle: dict[str, str] = {}
+    if not config.rounds:
+        idle |= dict.fromkeys(("rank", "condition", "gate_bias"), "--rounds")
+    if config.cell not in ("lstm", "mlstm"):
+        idle["cap_input_gate"] = f"--cell={config.cell}"
+    if config.cell not in ("lstm", "mlstm", "rlstm"):
+        idle["longest"] = f"--cell={config.cell}"
+    return idle
+
+
 def _check_of_use(config: RunConfig) -> None:
     """Raises ValueError for a setting that the others make pointless."""
     default = RunConfig()
-    idle = []
-    if not config.rounds:
-        idle += [(name, "--rounds") for name in ("rank", "condition", "gate_bias")]
-    if config.cell not in ("lstm", "mlstm"):
-        idle.append(("cap_input_gate", f"--cell={config.cell}"))
-    if config.cell not in ("lstm", "mlstm", "rlstm"):
-        idle.append(("longest", f"--cell={config.cell}"))
-    for name, cause in idle:
+    for name, cause in _idle(config).items():
         if getattr(config, name) != getattr(default, name):
             what = (
                 f"needs {cause}" if cause == "--rounds" else f"means nothing to {cause}"

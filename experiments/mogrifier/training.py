@@ -63,6 +63,14 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
     keras.utils.set_random_seed(config.seed)
     size = len(corpus.vocabulary)
     text = corpus.train[: int(len(corpus.train) * config.fraction)]
+    batches = contiguous_batches(
+        text, config.batch_size, config.window, prefix=corpus.vocabulary.eos_id
+    )
+    if config.period > batches.steps * config.epochs:
+        raise ValueError(
+            f"--period={config.period} is more than the {batches.steps} steps an epoch "
+            f"times --epochs={config.epochs}: no weights would ever be evaluated."
+        )
     width = width_of(config, size)
     with strategy_for(config.batch_size, strategy).scope():
         model: keras.Model = build_model(config, size, width)

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.averaging.exchange import assign, exchanged
+from rlm_tf.averaging.optimizer_updates import updates_done
 from rlm_tf.averaging.two_tailed_average import TwoTailedAverage
 from rlm_tf.averaging.weight_average import WeightAverage
 from rlm_tf.averaging.weight_sum import Weights, to_numpy
@@ -88,6 +89,16 @@ class WeightAveraging(keras.callbacks.Callback):
                 f"{type(self).__name__}: `average` must be a WeightAverage, found "
                 f"{type(average).__name__}."
             )
+        if average.steps:
+            raise ValueError(
+                f"{type(self).__name__}: `average` must be new, found one of "
+                f"{average.steps} iterates; a killed run goes on with ExactResume."
+            )
+        if isinstance(loss, tuple | list | np.ndarray):
+            raise ValueError(
+                f"{type(self).__name__}: `loss` must be a data set or a function "
+                f"of the model, found {type(loss).__name__}."
+            )
         if average.adapts and loss is None:
             raise ValueError(
                 f"{type(self).__name__}: {type(average).__name__} adapts to losses; "
@@ -107,7 +118,7 @@ class WeightAveraging(keras.callbacks.Callback):
         self._best: list[np.ndarray] = []
         # Whether a step began whose iterate was not taken; iterations before it.
         self._pending = False
-        self._iterations = -1
+        self._iterations: int | None = None
         # Steps of this epoch.
         self._begun = self._ended = 0
 
@@ -132,8 +143,7 @@ class WeightAveraging(keras.callbacks.Callback):
         self._take_pending()
         self._pending = True
         self._begun += 1
-        if self._accumulates():
-            self._iterations = int(self.model.optimizer.iterations)
+        self._iterations = updates_done(self.model)
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, Any] | None = None
@@ -148,20 +158,21 @@ class WeightAveraging(keras.callbacks.Callback):
             self._evaluate()
         if logs is not None and self.evaluations:
             for key, value in self.evaluations[-1].items():
-                if key not in ("step", "event"):
-                    logs[f"{self.name}_{key}"] = value
-
-    def _accumulates(self) -> bool:
-        """Returns whether the optimiser changes weights in some steps only."""
-        optimizer = getattr(self.model, "optimizer", None)
-        return getattr(optimizer, "gradient_accumulation_steps", None) is not None
+                if key in ("step", "event"):
+                    continue
+                if f"{self.name}_{key}" in logs:
+                    raise ValueError(
+                        f"{type(self).__name__}: the logs have `{self.name}_{key}` "
+                        "already; give each such callback a `name` of its own."
+                    )
+                logs[f"{self.name}_{key}"] = value
 
     def _take_pending(self) -> None:
         if not self._pending:
             return
         self._pending = False
-        before = self._iterations
-        if self._accumulates() and int(self.model.optimizer.iterations) == before:
+        done = updates_done(self.model)
+        if done is not None and done == self._iterations:
             return
         self.average.update(self._weights(self.model))
         due = self.every_steps and self.average.steps % self.every_steps == 0
@@ -275,8 +286,7 @@ class WeightAveraging(keras.callbacks.Callback):
         pending = self._pending
         self.set_state(state)
         self._pending = pending
-        if self._accumulates():
-            self._iterations = int(self.model.optimizer.iterations)
+        self._iterations = updates_done(self.model)
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over what `get_state` returned."""

@@ -18,6 +18,7 @@ from rlm_tf.averaging.weight_sum import (
     summable,
     to_numpy,
 )
+from rlm_tf.checks import check_range
 
 
 class ExponentialAverage(WeightAverage):
@@ -96,7 +97,8 @@ def _move(
 
 
 def _check(decay: float) -> None:
-    if not 0 <= decay < 1:
+    check_range("ExponentialAverage", 0.0, 1.0, decay=decay)
+    if decay == 1:
         raise ValueError(
             f"ExponentialAverage: `decay` must lie in [0, 1), found {decay}."
         )

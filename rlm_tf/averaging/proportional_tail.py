@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fractions
 import math
 from typing import Any
 
 from rlm_tf.averaging.weight_average import WeightAverage
 from rlm_tf.averaging.weight_sum import Weights, WeightSum
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_range
 
 
 class ProportionalTailAverage(WeightAverage):
@@ -29,12 +30,15 @@ class ProportionalTailAverage(WeightAverage):
 
     def __init__(self, share: float, blocks: int = 8) -> None:
         super().__init__()
-        if not 0 < share <= 1:
+        check_range("ProportionalTailAverage", 0.0, 1.0, share=share)
+        if not share:
             raise ValueError(
                 f"ProportionalTailAverage: `share` must lie in (0, 1], found {share}."
             )
         check_integer("ProportionalTailAverage", "blocks", blocks, 1)
         self.share = share
+        # As it is written: 0.07 of 100 is 7, while 0.07 * 100 is a little more.
+        self._share = fractions.Fraction(repr(float(share)))
         self.blocks = blocks
         self._block_length = 1
         self._sums: list[WeightSum] = []
@@ -73,7 +77,7 @@ class ProportionalTailAverage(WeightAverage):
         return mean, length
 
     def _wanted(self, steps: int) -> int:
-        return math.ceil(self.share * steps)
+        return math.ceil(self._share * steps)
 
     def get_state(self) -> dict[str, Any]:
         return {

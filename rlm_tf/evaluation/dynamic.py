@@ -19,7 +19,8 @@ class GradientStatistics(NamedTuple):
     """How large gradients of windows of the training text are.
 
     Attributes:
-        root_mean_squares: One array a trainable weight, float32.
+        root_mean_squares: One array a trainable weight, float32 (float64 of a weight
+            that is).
         num_windows: How many windows they come from.
     """
 
@@ -54,16 +55,21 @@ def gradient_statistics(
     Raises:
         ValueError: See `target_log_probs`.
     """
+    check_integer("gradient_statistics", "batch_size", batch_size, 1)
+    check_integer("gradient_statistics", "window", window, 1)
     check_integer("gradient_statistics", "most_windows", most_windows, 1)
     model = language_model_of(model)
     variables = [v.value for v in model.trainable_variables]
-    squares = [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
+    squares = [
+        tf.Variable(tf.zeros(v.shape, _at_least_single(v)), trainable=False)
+        for v in variables
+    ]
 
     def add(tape: tf.GradientTape, loss: tf.Tensor) -> None:
         for total, gradient in zip(
             squares, _dense_gradients(tape, loss, variables), strict=True
         ):
-            total.assign_add(tf.square(gradient))
+            total.assign_add(tf.square(tf.cast(gradient, total.dtype)))
 
     # The rows stay as they are; each is read up to its last window that counts.
     length = -(-len(tokens) // batch_size)
@@ -161,22 +167,26 @@ class DynamicEvaluation:
                 "DynamicEvaluation: the statistics are of a model with weights of "
                 f"other shapes: expected {shapes}, found {found}."
             )
+        kinds = [_at_least_single(v) for v in variables]
         trained = [tf.Variable(tf.identity(v), trainable=False) for v in variables]
         total = sum(float(np.sum(root, dtype=np.float64)) for root in roots)
         mean = total / sum(root.size for root in roots)
         # In variables: as constants they would be copied into the graph.
         rates = [
-            tf.Variable(self.learning_rate / (root + self.epsilon), trainable=False)
-            for root in roots
+            tf.Variable(
+                self.learning_rate / (root + self.epsilon), trainable=False, dtype=kind
+            )
+            for root, kind in zip(roots, kinds, strict=True)
         ]
         decays = [
             tf.Variable(
-                np.minimum(1.0, self.decay * root / mean).astype(np.float32)
+                np.minimum(1.0, self.decay * root / mean)
                 if mean > 0
                 else np.zeros_like(root),
                 trainable=False,
+                dtype=kind,
             )
-            for root in roots
+            for root, kind in zip(roots, kinds, strict=True)
         ]
 
         def adapt(tape: tf.GradientTape, loss: tf.Tensor) -> None:
@@ -184,7 +194,9 @@ class DynamicEvaluation:
             for v, start, rate, decay, gradient in zip(
                 variables, trained, rates, decays, gradients, strict=True
             ):
-                v.assign_add(decay * (start - v) - rate * gradient)
+                drawn_back = decay * tf.cast(start - v, decay.dtype)
+                change = drawn_back - rate * tf.cast(gradient, rate.dtype)
+                v.assign_add(tf.cast(change, v.dtype))
 
         def restore() -> None:
             for variable, start in zip(variables, trained, strict=True):
@@ -194,6 +206,11 @@ class DynamicEvaluation:
             yield Adaptation(adapt, restore)
         finally:
             restore()
+
+
+def _at_least_single(variable: tf.Variable) -> tf.DType:
+    """Returns the dtype of sums of what belongs to a weight."""
+    return tf.float64 if variable.dtype == tf.float64 else tf.float32
 
 
 def _dense_gradients(

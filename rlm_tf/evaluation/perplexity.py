@@ -84,7 +84,8 @@ def evaluate(
             same dropout masks; None: `temperature` is given.
 
     Raises:
-        ValueError: If `temperature` and `temperature_from` are both given.
+        ValueError: If `temperature` and `temperature_from` are both given, or dynamic
+            evaluation diverges.
     """
     if temperature_from is not None:
         if temperature != 1.0:
@@ -99,19 +100,18 @@ def evaluate(
             prefix=prefix,
             monte_carlo=monte_carlo,
         )
-    return perplexity_of(
-        target_log_probs(
-            model,
-            tokens,
-            batch_size,
-            window,
-            prefix=prefix,
-            temperature=temperature,
-            dynamic=dynamic,
-            monte_carlo=monte_carlo,
-            progress=progress,
-        )
+    log_probs = target_log_probs(
+        model,
+        tokens,
+        batch_size,
+        window,
+        prefix=prefix,
+        temperature=temperature,
+        dynamic=dynamic,
+        monte_carlo=monte_carlo,
+        progress=progress,
     )
+    return perplexity_of(_not_diverged("evaluate", log_probs, dynamic))
 
 
 def search_temperature(
@@ -146,7 +146,10 @@ def search_temperature(
     ) as score:
         for step in range(14):
             temperature = 1.0 / (1.06 - 0.02 * step)
-            nats = perplexity_of(score(text, temperature)).nats_per_token
+            log_probs = score(text, temperature)
+            nats = perplexity_of(
+                _not_diverged("search_temperature", log_probs, dynamic)
+            ).nats_per_token
             if nats < best_nats:
                 best, best_nats, worse = temperature, nats, 0
             else:
@@ -154,6 +157,20 @@ def search_temperature(
             if worse == 2:
                 break
     return best
+
+
+def _not_diverged(
+    function: str, log_probs: np.ndarray, dynamic: DynamicEvaluation | None
+) -> np.ndarray:
+    """Returns log-probabilities; raises ValueError if the weights ran away."""
+    if dynamic is not None and np.isnan(log_probs).any():
+        raise ValueError(
+            f"{function}: dynamic evaluation diverged before token "
+            f"{int(np.argmax(np.isnan(log_probs)))}: lower its `learning_rate`, found "
+            f"{dynamic.learning_rate:g}, or raise its `epsilon`, found "
+            f"{dynamic.epsilon:g}."
+        )
+    return log_probs
 
 
 # === Interpolation ===

@@ -10,6 +10,7 @@ import scipy.optimize
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
+from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise
 from rlm_tf.numerics import at_least_single, multiply_no_nan_log
 
@@ -89,10 +90,13 @@ def fit_calibration(
         context_length: Most tokens that a model without states is run on.
 
     Raises:
-        ValueError: If `tokens` is empty or no vector of ids.
+        ValueError: If `tokens` is empty or no vector of ids of the model, or `prefix`
+            is none.
     """
     check_integer("fit_calibration", "candidates", candidates, 1)
-    text = checked_tokens("fit_calibration", tokens, 2**31)
+    size = getattr(language_model_of(model), "vocabulary_size", None) or 2**31
+    text = checked_tokens("fit_calibration", tokens, size)
+    checked_tokens("fit_calibration", [prefix], size, "prefix")
     if not text.size:
         raise ValueError("fit_calibration: `tokens` is empty, expected T >= 1.")
     stepwise = as_stepwise(model, context_length)

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_range
 from rlm_tf.layers.seeded_initializers import reseeded
 
 
@@ -33,7 +33,8 @@ class Chrono(keras.initializers.Initializer):
     """
 
     def __init__(self, longest: float, seed: int | None = None) -> None:
-        if not 2 < longest < math.inf:
+        check_range("Chrono", 0.0, math.inf, longest=longest)
+        if longest <= 2:
             raise ValueError(
                 f"Chrono: `longest` must be above 2 and finite, found {longest}."
             )

@@ -82,7 +82,9 @@ class MogrifierCell(HiddenStateCell):
                 f"{cell.compute_dtype}, found {self.compute_dtype}."
             )
         check_integer(name, "rounds", rounds, 0)
-        if rank is not None and not isinstance(rank, int | np.integer):
+        if rank is not None and (
+            isinstance(rank, bool) or not isinstance(rank, int | np.integer)
+        ):
             raise ValueError(
                 f"{name}: `rank` must be an integer or None, found {rank}."
             )

@@ -11,6 +11,8 @@ from rlm_tf.checks import check_integer
 
 # Widths at which the number of parameters is known before it is guessed.
 _SAMPLES = (8, 16, 24)
+# The number may stay the same over fewer widths than this.
+_LONGEST_PLATEAU = 256
 
 
 def count_parameters(model: keras.Model) -> int:
@@ -37,7 +39,8 @@ def width_for_budget(
         least: The smallest width that may be returned.
 
     Raises:
-        ValueError: If the narrowest model has more parameters.
+        ValueError: If the narrowest model has more parameters, or their number does not
+            grow with the width.
     """
     check_integer("width_for_budget", "budget", budget, 1)
     check_integer("width_for_budget", "least", least, 1)
@@ -46,7 +49,11 @@ def width_for_budget(
     def count(width: int) -> int:
         if width not in known:
             made = build(width)
-            known[width] = made if isinstance(made, int) else count_parameters(made)
+            known[width] = (
+                int(made)
+                if isinstance(made, int | np.integer)
+                else count_parameters(made)
+            )
         return known[width]
 
     if count(least) > budget:
@@ -65,6 +72,11 @@ def width_for_budget(
         low, high, step = max(least, low - step), low, 2 * step
     step = 1
     while count(high) <= budget:
+        if step >= _LONGEST_PLATEAU and count(high) == count(low):
+            raise ValueError(
+                f"width_for_budget: models of widths {low} and {high} both have "
+                f"{count(low):,} parameters; their number must grow with the width."
+            )
         low, high, step = high, high + step, 2 * step
     while high - low > 1:
         middle = (low + high) // 2

@@ -58,6 +58,7 @@ class DivergenceGuard(keras.callbacks.Callback):
             last look: by their `rewind(state)`, or `set_state(state)` if they have
             none. Averages of weights belong here, before the guard among callbacks:
             running sums that have met a weight that is not a number never recover.
+            Not beside `best`, which knows the model's weights only.
 
     Attributes:
         recoveries: Number of recoveries so far.
@@ -89,6 +90,11 @@ class DivergenceGuard(keras.callbacks.Callback):
         check_integer("DivergenceGuard", "max_recoveries", max_recoveries, 1)
         if best is not None and monitor is not None:
             raise ValueError("DivergenceGuard: give `best` or `monitor`, not both.")
+        if best is not None and also:
+            raise ValueError(
+                "DivergenceGuard: the state of `also` at the time of `best` is not "
+                "known; fall back to the weights of `monitor` instead."
+            )
         if threshold is not None and (monitor is None or not threshold > 0):
             raise ValueError(
                 "DivergenceGuard: `threshold` must be positive and needs `monitor`, "

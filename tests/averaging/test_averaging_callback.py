@@ -277,6 +277,14 @@ def test_mistakes_are_named():
     for average in (averaging.TwoTailedAverage(), averaging.TriggeredAverage(1)):
         with pytest.raises(ValueError, match="adapts to losses; `loss` must be"):
             averaging.WeightAveraging(average)
+    with pytest.raises(ValueError, match="must be a data set or a function of the mod"):
+        averaging.TwoTailedAveraging((np.zeros(3), np.zeros(3)))
+    used = averaging.TailAverage(1)
+    used.update([np.zeros(1)])
+    with pytest.raises(ValueError, match="must be new, found one of 1 iterates"):
+        averaging.WeightAveraging(used)
+    with pytest.raises(ValueError, match="have `averaged_loss` already; give each"):
+        fit(make(), *(averaging.TwoTailedAveraging(VALID) for _ in range(2)))
     with pytest.raises(ValueError, match="`every_steps` must be an integer >= 1"):
         averaging.TwoTailedAveraging(VALID, every_steps=0)
     with (

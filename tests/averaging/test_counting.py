@@ -58,6 +58,18 @@ def test_every_change_counts_once(known, accumulated):
             np.testing.assert_allclose(weight, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("accumulated", [None, 4])
+def test_under_a_loss_scale_updates_count(accumulated):
+    inner = keras.optimizers.SGD(0.01, gradient_accumulation_steps=accumulated)
+    # So large a scale overflows: the first steps are left out until it has fallen.
+    optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=2.0**127)
+    model, iterates = model_with(optimizer), Iterates()
+    tail = averaging.WeightAveraging(averaging.TailAverage(1))
+    model.fit(batches(True), epochs=3, verbose=0, callbacks=[tail, iterates])
+    assert tail.average.steps == len(iterates.kept) == int(inner.iterations)
+    assert 0 < tail.average.steps < 3 * BATCHES // (accumulated or 1)
+
+
 class Diverges(keras.callbacks.Callback):
     """Makes a weight infinite before a batch."""
 

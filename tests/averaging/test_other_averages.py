@@ -29,10 +29,6 @@ def proposals(average, on_device=False):
     return found
 
 
-def expected_tail(t, start):
-    return (ITERATES[t], 1) if t < start else (ITERATES[start : t + 1].mean(0), None)
-
-
 NAIVE = {
     "tail": (
         lambda: averaging.TailAverage(7),
@@ -65,8 +61,8 @@ NAIVE = {
     ),
     "exact proportional": (
         lambda: averaging.ProportionalTailAverage(0.3, blocks=40),
-        lambda t: ITERATES[t + 1 - math.ceil(0.3 * t) : t + 1].mean(0),
-        lambda t: math.ceil(0.3 * t),
+        lambda t: ITERATES[t + 1 - -(-3 * t // 10) : t + 1].mean(0),
+        lambda t: -(-3 * t // 10),
     ),
 }
 
@@ -141,6 +137,8 @@ def test_state_goes_through_a_copy(name):
     [
         (lambda: averaging.TailAverage(0), "`start` must be an integer >= 1"),
         (lambda: averaging.ExponentialAverage(1.0), "`decay` must lie in"),
+        (lambda: averaging.ExponentialAverage("0.9"), "must be a number, found '0.9'"),
+        (lambda: averaging.ProportionalTailAverage("a"), "must be a number"),
         (lambda: averaging.ProportionalTailAverage(0.0), "`share` must lie in"),
         (lambda: averaging.TriggeredAverage(0), "`patience` must be"),
         (lambda: averaging.StochasticWeightAverage(1, 0), "`every` must be"),
@@ -149,3 +147,13 @@ def test_state_goes_through_a_copy(name):
 def test_mistakes_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("hundredths", [7, 28, 55])
+def test_shares_are_meant_as_they_are_written(hundredths):
+    average = averaging.ProportionalTailAverage(hundredths / 100, blocks=60)
+    average.start([np.zeros(1)])
+    for t in range(1, 201):
+        average.update([np.array([float(t)])])
+        _, length = average.proposal([np.zeros(1)])
+        assert length == -(-hundredths * t // 100)

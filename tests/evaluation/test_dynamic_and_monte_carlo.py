@@ -172,6 +172,39 @@ def test_any_keras_model_is_evaluated_dynamically(tokens):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "mixed_bfloat16"])
+def test_dynamic_evaluation_in_other_precisions(tokens, dtype):
+    cell = MogrifierLSTMCell(5, 2, 2, dtype=dtype)
+    model = RegularizedLanguageModel(V, cell, jit_loop=False, seed=1, dtype=dtype)
+    before = log_probs(model, tokens)
+    rms = statistics(model, tokens)
+    exact = dtype == "float64"
+    wanted = np.float64 if exact else np.float32
+    assert {root.dtype.type for root in rms.root_mean_squares} == {wanted}
+    single = RegularizedLanguageModel(
+        V, MogrifierLSTMCell(5, 2, 2), jit_loop=False, seed=1
+    )
+    log_probs(single, tokens)
+    for variable, source in zip(
+        single.trainable_variables, model.trainable_variables, strict=True
+    ):
+        variable.assign(tf.cast(source.value, tf.float32))
+    dynamic = evaluation.DynamicEvaluation(statistics(single, tokens), 0.02, 0.1, 1e-2)
+    expected = log_probs(single, tokens, dynamic=dynamic)
+    dynamic = evaluation.DynamicEvaluation(rms, 0.02, 0.1, 1e-2)
+    found = log_probs(model, tokens, dynamic=dynamic)
+    assert np.abs(found - before).max() > 0.1
+    np.testing.assert_allclose(found, expected, atol=1e-4 if exact else 0.1)
+    np.testing.assert_array_equal(log_probs(model, tokens), before)
+
+
+def test_running_away_is_told(model, tokens):
+    dynamic = evaluation.DynamicEvaluation(statistics(model, tokens), 1e38, 0.0, 1e-5)
+    for call in (evaluation.evaluate, evaluation.search_temperature):
+        with pytest.raises(ValueError, match=r"diverged before token \d+: lower its"):
+            call(model, tokens, 1, 6, prefix=EOS, dynamic=dynamic)
+
+
 # === Monte Carlo dropout ===
 
 
@@ -331,6 +364,8 @@ def test_mistakes_are_named(model, tokens):
         evaluation.evaluate(
             model, tokens, 1, 6, prefix=EOS, temperature=0.9, temperature_from=tokens
         )
+    with pytest.raises(ValueError, match="`batch_size` must be an integer >= 1"):
+        evaluation.gradient_statistics(model, tokens, 0, 5, prefix=EOS)
     with pytest.raises(ValueError, match="`learning_rate` must be finite"):
         evaluation.DynamicEvaluation(rms, -1.0)
     other = RecurrentLanguageModel(V, 5, 1)

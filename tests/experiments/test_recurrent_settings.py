@@ -17,10 +17,13 @@ from experiments.averages.training import Texts
 from experiments.copying.config import PRESETS as COPYING
 from experiments.copying.report import best_rate
 from experiments.copying.report import report as copying_report
-from experiments.mogrifier import search_spaces, studies, tuning
-from experiments.mogrifier.config import RunConfig, check_config
+from experiments.mogrifier import search_spaces, studies, training, tuning
+from experiments.mogrifier.config import RunConfig, check_config, without_idle
 from experiments.mogrifier.model import build_model
 from experiments.mogrifier.presets import PRESETS
+from experiments.run_list import Run, run_all
+from rlm_tf.data import Vocabulary
+from rlm_tf.training import TrainingDivergedError
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -118,6 +121,57 @@ def test_published_presets_say_what_the_text_says():
 def test_impossible_settings_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         check_config(dataclasses.replace(RunConfig(), **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rounds": -1}, "--rounds must not be negative"),
+        ({"lengths": (5, 0)}, "--lengths must be positive, found 0"),
+        ({"learning_rates": (0.1, 0.0)}, "--learning_rates must be positive"),
+        ({"l2": -1.0}, "--l2 must be finite"),
+    ],
+)
+def test_impossible_settings_of_copying_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(COPYING["small"], **changes).check()
+
+
+def test_without_rounds_a_preset_is_its_baseline():
+    preset = dataclasses.replace(PRESETS["paper"], condition="original", rounds=0)
+    for cell in ("lstm", "gru"):
+        config = without_idle(dataclasses.replace(preset, cell=cell))
+        check_config(config)
+        assert (config.rank, config.condition) == (0, "zigzag")
+    with pytest.raises(ValueError, match="--rank=84 needs --rounds"):
+        check_config(without_idle(preset, given=["rank"]))
+    kept = without_idle(PRESETS["paper"])
+    assert kept == PRESETS["paper"]
+
+
+def test_a_period_without_an_evaluation_is_refused():
+    words = np.arange(100) % 5
+    corpus = SimpleNamespace(
+        train=words, vocabulary=Vocabulary(["<eos>", *"abcd"], "words")
+    )
+    config = dataclasses.replace(
+        PRESETS["small"], period=99, epochs=2, batch_size=5, window=4
+    )
+    with pytest.raises(ValueError, match="--period=99 is more than the 5 steps"):
+        training.prepare(config, corpus)
+
+
+def test_a_run_that_diverges_does_not_end_the_list(tmp_path):
+    def train(prepared, folder):
+        if folder.name == "b":
+            raise TrainingDivergedError("loss = inf")
+        return {"loss": 1.0}
+
+    runs = [Run(name, {}, lambda: None, train) for name in "abc"]
+    with pytest.raises(TrainingDivergedError, match=r"^b: loss = inf$"):
+        run_all(runs, tmp_path, tmp_path / "results", resume=True)
+    found = sorted(path.stem for path in (tmp_path / "results").iterdir())
+    assert found == ["a", "c"]
 
 
 def test_the_trial_with_the_best_validation_is_chosen(tmp_path):

@@ -110,6 +110,10 @@ def test_mistakes_are_named(model):
         fit_calibration(model, np.zeros(0, np.int32), prefix=EOS)
     with pytest.raises(ValueError, match="`candidates` must be an integer >= 1"):
         fit_calibration(model, np.array([1]), prefix=EOS, candidates=0)
+    with pytest.raises(ValueError, match=rf"`tokens` must be ids in \[0, {V}\)"):
+        fit_calibration(model, np.array([1, V]), prefix=EOS)
+    with pytest.raises(ValueError, match=rf"`prefix` must be ids in \[0, {V}\)"):
+        fit_calibration(model, np.array([1]), prefix=-1)
     assert generate(
         model, tf.zeros([0, 2], tf.int32), 3, seed=1, calibration=0.5
     ).shape == (0, None)

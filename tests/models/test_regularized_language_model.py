@@ -311,3 +311,7 @@ def test_budget_of_counts_that_are_no_polynomial():
         assert count(width) <= budget < count(width + 1)
     with pytest.raises(ValueError, match="has 2 parameters, more than the 1"):
         width_for_budget(1, lambda width: width + 1)
+    assert width_for_budget(50, lambda width: np.prod([width, 7])) == 7
+    for constant in (lambda width: 5, lambda width: min(width, 40)):
+        with pytest.raises(ValueError, match="number must grow with the width"):
+            width_for_budget(50, constant)

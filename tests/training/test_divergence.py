@@ -173,3 +173,5 @@ def test_errors():
     halving = LearningRateHalving()
     with pytest.raises(ValueError, match="give `best` or `monitor`, not both"):
         DivergenceGuard(best=halving.best, monitor="val_nll")
+    with pytest.raises(ValueError, match="the state of `also` at the time of `best`"):
+        DivergenceGuard(best=halving.best, also=[halving])
