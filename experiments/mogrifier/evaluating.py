@@ -17,6 +17,7 @@ from experiments.run_files import write_json
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus
 from rlm_tf.evaluation.window_stream import language_model_of
+from rlm_tf.numerics import perplexity
 
 _ROWS, _WINDOW = 20, 35
 
@@ -99,11 +100,12 @@ def grid(
     """Returns the perplexities of every way, and what was chosen on validation text.
 
     Every token is scored once. Dynamic evaluation reads the texts in one row, as it
-    must; the others read 20 rows at once. Monte Carlo dropout without adaptation is
-    there with as many masks as with it, too: more masks are better in themselves. All
-    that is chosen (temperatures, scale of the dropout rates; learning rate, decay and
-    epsilon of dynamic evaluation) is chosen on validation text, so that the validation
-    column flatters all ways. A model without dropout has no Monte Carlo evaluation.
+    must; the others read 20 rows at once. What diverges has no perplexity. Monte Carlo
+    dropout without adaptation is there with as many masks as with it, too: more masks
+    are better in themselves. All that is chosen (temperatures, scale of the dropout
+    rates; learning rate, decay and epsilon of dynamic evaluation) is chosen on
+    validation text, so that the validation column flatters all ways. A model without
+    dropout has no Monte Carlo evaluation.
 
     Args:
         model: The trained language model.
@@ -152,7 +154,7 @@ def grid(
         found["perplexity"][name] = {}
         rows, window = (1, settings.window) if "dynamic" in ways else (_ROWS, _WINDOW)
         for split, tokens in texts.items():
-            found["perplexity"][name][split] = evaluation.evaluate(
+            nats = nats_of(
                 model,
                 tokens,
                 rows,
@@ -160,7 +162,11 @@ def grid(
                 prefix=eos,
                 progress=f"{name}, {split}",
                 **ways,
-            ).perplexity
+            )
+            # JSON has no infinity: what diverged has no perplexity.
+            found["perplexity"][name][split] = (
+                perplexity(nats) if nats < math.inf else None
+            )
         found["seconds"][name] = round(time.perf_counter() - began, 1)
         print(f"{name}: {found['perplexity'][name]}", flush=True)
     return found
@@ -242,11 +248,27 @@ def _best_dynamic(
             dynamic=evaluation.DynamicEvaluation(statistics, *values),
         )
         trials.append((nats, *values))
-    nats, *best = min(trials)
+    # What is best at the beginning may diverge later.
+    for trial in sorted(trials):
+        nats, *best = trial
+        dynamic = evaluation.DynamicEvaluation(statistics, *best)
+        whole = nats_of(
+            model,
+            corpus.valid,
+            1,
+            settings.window,
+            prefix=eos,
+            temperature=temperature,
+            dynamic=dynamic,
+            progress="dynamic, whole validation text",
+        )
+        if whole < math.inf:
+            break
+        print(f"diverges after the beginning: {best}", flush=True)
     chosen = dict(zip(("learning_rate", "decay", "epsilon"), best, strict=True))
     # JSON has no infinity: a trial that diverged has no loss.
     shown = [[n if math.isfinite(n) else None, *values] for n, *values in trials]
-    return evaluation.DynamicEvaluation(statistics, *best), {
+    return dynamic, {
         **chosen,
         "nats_when_tuned": nats,
         "trials": shown,

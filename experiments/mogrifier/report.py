@@ -76,8 +76,9 @@ def ways_table(rows: Sequence[Row]) -> str:
         for way in ways:
             those = [found for found in evaluated if way in found["perplexity"]]
             numbers = [
-                _spread([found["perplexity"][way][split] for found in those], unit)
+                "diverged" if None in values else _spread(values, unit)
                 for split in ("valid", "test")
+                if (values := [found["perplexity"][way][split] for found in those])
             ]
             chosen = _chosen(those[0], way) if len(those) == 1 else ""
             lines.append([name, way, len(those), *numbers, chosen])
@@ -125,29 +126,35 @@ def final_losses(rows: Sequence[Row], path: pathlib.Path) -> None:
 def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws validation loss against epochs, averaged and (thin) not averaged.
 
-    The losses begin where the best run has done two fifths of its epochs: before, all
-    look the same.
+    Runs of unequal numbers of epochs, whose time was equal, are drawn against minutes
+    of training. The losses begin where the best run has done two fifths of its epochs:
+    before, all look the same.
     """
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     lowest = highest = math.inf
+    in_minutes = len({len(row["curve"]) for row in rows}) > 1
     for index, (name, group) in enumerate(grouped(rows).items()):
         colour = f"C{index}"
         for number, row in enumerate(group):
             curve = [point for point in row["curve"] if "averaged_loss" in point]
-            epochs = [point["epoch"] + 1 for point in curve]
+            unit = row["seconds"] / len(row["curve"]) / 60 if in_minutes else 1
+            positions = [(point["epoch"] + 1) * unit for point in curve]
             losses = [point["averaged_loss"] for point in curve]
             if not losses:
                 continue
             lowest = min(lowest, *losses)
             highest = min(highest, losses[2 * len(losses) // 5])
             label = name if number == 0 else None
-            axes.plot(epochs, losses, color=colour, label=label, lw=1.5)
+            axes.plot(positions, losses, color=colour, label=label, lw=1.5)
             raw = [point.get("averaged_raw_loss", math.nan) for point in curve]
-            axes.plot(epochs, raw, color=colour, lw=0.5)
+            axes.plot(positions, raw, color=colour, lw=0.5)
     if math.isfinite(lowest):
         margin = 0.05 * (highest - lowest) + 0.01
         axes.set_ylim(lowest - margin, highest + margin)
-    axes.set(xlabel="epoch", ylabel="validation loss, nats a token")
+    axes.set(
+        xlabel="minutes" if in_minutes else "epoch",
+        ylabel="validation loss, nats a token",
+    )
     save(figure, path)
 
 

@@ -16,6 +16,7 @@ from experiments.mogrifier import (
 )
 from experiments.mogrifier.presets import PRESETS
 from rlm_tf.data import load_corpus
+from rlm_tf.evaluation import GradientStatistics
 
 CONFIG = dataclasses.replace(PRESETS["smoke"], fraction=0.01, budget=20_000)
 
@@ -151,3 +152,27 @@ def test_a_loss_that_is_no_number_is_infinite(corpus, monkeypatch):
         evaluating.evaluation, "target_log_probs", lambda *_: np.array([0.0, np.nan])
     )
     assert evaluating.nats_of(None, None, 1, 2) == np.inf
+
+
+def test_what_diverges_later_is_not_chosen(corpus, monkeypatch):
+    losses = {1e-4: 5.0, 3e-4: 4.0, 1e-3: 4.5, 3e-3: np.nan}
+
+    def target_log_probs(model, tokens, *_, dynamic, **__):
+        nats = losses[dynamic.learning_rate]
+        if len(tokens) > 100 and dynamic.learning_rate == 3e-4:
+            nats = np.nan
+        return np.full(len(tokens), -nats)
+
+    monkeypatch.setattr(evaluating.evaluation, "target_log_probs", target_log_probs)
+    monkeypatch.setattr(
+        evaluating.evaluation,
+        "gradient_statistics",
+        lambda *_, **__: GradientStatistics([np.ones(1, np.float32)], 1),
+    )
+    settings = evaluating.Settings(decays=(0.0,), epsilons=(1e-3,), tuned_on=100)
+    dynamic, chosen = evaluating._best_dynamic(
+        None, corpus, corpus.train[:100], settings, 1.0
+    )
+    assert dynamic.learning_rate == chosen["learning_rate"] == 1e-3
+    assert chosen["nats_when_tuned"] == 4.5
+    assert [trial[0] for trial in chosen["trials"]] == [5.0, 4.0, 4.5, None]
