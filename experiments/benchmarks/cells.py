@@ -25,7 +25,7 @@ from rlm_tf.models import RegularizedLanguageModel, count_parameters
 _LAYERS, _LEARNING_RATE, _CLIP_NORM = 2, 1.0, 5.0
 # Of each timed fit().
 _FIT_STEPS = 4
-_KERAS, _TORCH = "keras.layers.RNN", "PyTorch loop"
+_KERAS, _XLA, _TORCH = "keras.layers.RNN", "keras.layers.RNN, XLA", "PyTorch loop"
 
 
 def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> Row:
@@ -33,7 +33,8 @@ def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> 
 
     The three run the same cell, in two layers, with SGD and a limit on the gradient's
     norm, without dropout, on the same uniformly drawn words: ours in our loop, Keras'
-    in `keras.layers.RNN` between Keras' own layers, PyTorch's in a Python loop.
+    in `keras.layers.RNN` between Keras' own layers, with and without XLA, PyTorch's in
+    a Python loop.
     """
     rank = min(40, width)
     kinds: dict[str, Callable[[], HiddenStateCell]] = {
@@ -43,12 +44,13 @@ def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> 
     lines, numbers = [], {}
     for kind, make in kinds.items():
         timings = Timings()
-        names = ["ours", _KERAS]
+        names = ["ours", _KERAS, _XLA]
         for seed in seeds:
             data = random_words(preset, seed)
             steps = {
                 "ours": _our_step(preset, make(), data, seed),
-                _KERAS: _keras_step(preset, make, data, seed),
+                _KERAS: _keras_step(preset, make, data, seed, jit_compile=False),
+                _XLA: _keras_step(preset, make, data, seed, jit_compile=True),
             }
             torch_step = _torch_step(preset, width, rank, kind, data, seed)
             if torch_step is not None:
@@ -56,7 +58,7 @@ def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> 
                 names = [*steps]
             timings.run(steps, rounds)
         what = f"{kind} training step, {_LAYERS} x {width}"
-        targets = {_KERAS: "at most 0.67", _TORCH: "at most 1"}
+        targets = {_KERAS: "at most 0.67", _XLA: "", _TORCH: "at most 1"}
         lines += [
             Line(
                 what,
@@ -208,7 +210,12 @@ def _step_of(preset: Preset, model: keras.Model, data: list[Any]) -> Step:
 
 
 def _keras_step(
-    preset: Preset, make: Callable[[], HiddenStateCell], data: list[Any], seed: int
+    preset: Preset,
+    make: Callable[[], HiddenStateCell],
+    data: list[Any],
+    seed: int,
+    *,
+    jit_compile: bool,
 ) -> Step:
     keras.utils.set_random_seed(seed)
     shape = (preset.batch_size, preset.window)
@@ -221,7 +228,7 @@ def _keras_step(
     model.compile(
         keras.optimizers.SGD(_LEARNING_RATE, global_clipnorm=_CLIP_NORM),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=False,
+        jit_compile=jit_compile,
     )
     batches = [(tf.constant(x, tf.int32), tf.constant(y, tf.int32)) for x, y in data]
     return train_function_step(model, batches)
