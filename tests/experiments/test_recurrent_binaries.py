@@ -31,6 +31,10 @@ def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
     assert "done before" in again.stdout
     other = run_binary("mogrifier_lm", *flags, "--epochs=3")
     assert other.returncode and "epochs was 2 and is 3" in other.stderr
+    baseline = [*flags, "--cell=gru", "--rounds=0", "--project_steps=1"]
+    assert "smoke-gru-seed1: " in run_binary("mogrifier_lm", *baseline).stdout
+    mistaken = run_binary("mogrifier_lm", *flags, "--rounds=0", "--rank=3")
+    assert "--rank=3 needs --rounds" in mistaken.stderr
     mistaken = run_binary("mogrifier_lm", "--study=trials", "--rounds=2")
     assert "--study has settings of its own; leave out --rounds" in mistaken.stderr
 
