@@ -93,6 +93,8 @@ def train(
         )
     )
     data = ResumableBatches(given.train)
+    for number, average in enumerate(averages):
+        average.name = f"average_{number}"
     # All averages of a model are written: seldom.
     saver = ExactResume(folder, data, [*averages, *callbacks], every_seconds=600)
     model.fit(

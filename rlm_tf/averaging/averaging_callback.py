@@ -55,7 +55,7 @@ class WeightAveraging(keras.callbacks.Callback):
         every_steps: Steps between evaluations, the period E; None: an epoch.
         on_device: Whether sums are kept in the memory of the device that computes; else
             in that of the host, at the price of a copy of the weights after every step.
-        name: Prefix of the logs.
+        name: Prefix of the logs, another for each such callback.
 
     Attributes:
         average: The average.
