@@ -155,6 +155,10 @@ def _fits(model: keras.Model, data: list[Any]) -> dict[str, Step]:
     start, weights = np.zeros(len(x), np.int32), np.ones(x.shape, np.float32)
     batch = ((x.astype(np.int32), start), y.astype(np.int32), weights)
     batches = tf.data.Dataset.from_tensors(batch).repeat(_FIT_STEPS)
+    # At the end of fit() its thread may sleep on, up to five seconds.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    batches = batches.with_options(options)
 
     def fit(*callbacks: keras.callbacks.Callback) -> None:
         model.fit(batches, verbose=0, shuffle=False, callbacks=list(callbacks))
