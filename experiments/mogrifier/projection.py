@@ -11,7 +11,7 @@ from experiments.benchmarks import machine
 from experiments.benchmarks.lstm import train_function_step
 from experiments.mogrifier.config import RunConfig
 from experiments.mogrifier.training import prepare
-from rlm_tf.data import Corpus, Vocabulary, contiguous_batches
+from rlm_tf.data import Corpus, Vocabulary
 from rlm_tf.data.tokenisation import EOS
 from rlm_tf.models import count_parameters
 
@@ -42,10 +42,7 @@ def project(config: RunConfig, corpus: Corpus, steps: int) -> dict[str, Any]:
         steps: How many steps are timed, after two that are not.
     """
     prepared = prepare(config, corpus)
-    eos = corpus.vocabulary.eos_id
-    batches = contiguous_batches(
-        prepared.text, config.batch_size, config.window, prefix=eos
-    )
+    batches = prepared.batches
     elements = list(batches.dataset().take(min(4, batches.steps)))
     step = train_function_step(prepared.model, elements)
     times = []

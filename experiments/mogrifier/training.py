@@ -18,7 +18,7 @@ from experiments.mogrifier.config import RunConfig
 from experiments.mogrifier.model import build_model, width_of
 from experiments.run_settings import settings_of, strategy_for, text_digest
 from rlm_tf import averaging, evaluation
-from rlm_tf.data import Corpus, contiguous_batches
+from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
 from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.models import (
     InBatchContexts,
@@ -43,6 +43,7 @@ class Prepared(NamedTuple):
         config: Its settings.
         corpus: Its corpus.
         text: The part of the training text that is used.
+        batches: The same in batches.
         width: Width of its layers.
         model: The compiled model, wrapped if it matches an induced model.
     """
@@ -50,6 +51,7 @@ class Prepared(NamedTuple):
     config: RunConfig
     corpus: Corpus
     text: np.ndarray
+    batches: ContiguousBatches
     width: int
     model: keras.Model
 
@@ -85,7 +87,7 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
                 l2=config.l2,
             )
         model.compile(make_optimizer(config))
-    return Prepared(config, corpus, text, width, model)
+    return Prepared(config, corpus, text, batches, width, model)
 
 
 def make_optimizer(config: RunConfig) -> keras.optimizers.Optimizer:
@@ -117,10 +119,9 @@ def train(
     Returns:
         The row of results.
     """
-    config, corpus, text, width, model = prepared
+    config, corpus, text, batches, width, model = prepared
     run_files.write_json(folder / "config.json", settings_of(config, corpus))
     eos = corpus.vocabulary.eos_id
-    batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
     valid = contiguous_batches(
         corpus.valid, config.batch_size, config.window, prefix=eos
     ).dataset()
