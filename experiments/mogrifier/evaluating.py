@@ -266,10 +266,13 @@ def _best_dynamic(
             break
         print(f"diverges after the beginning: {best}", flush=True)
     chosen = dict(zip(("learning_rate", "decay", "epsilon"), best, strict=True))
-    # JSON has no infinity: a trial that diverged has no loss.
-    shown = [[n if math.isfinite(n) else None, *values] for n, *values in trials]
     return dynamic, {
         **chosen,
-        "nats_when_tuned": nats,
-        "trials": shown,
+        "nats_when_tuned": _or_none(nats),
+        "trials": [[_or_none(n), *values] for n, *values in trials],
     }
+
+
+def _or_none(nats: float) -> float | None:
+    """Returns None for what diverged: JSON has no infinity."""
+    return nats if math.isfinite(nats) else None
