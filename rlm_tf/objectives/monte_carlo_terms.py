@@ -1,0 +1,267 @@
+"""What Monte Carlo objectives are sums of: evidence, alpha evidence, divergence.
+
+With samples `z_1..z_K ~ q(z|x)`, `l = ln p(x|z)` and `h = ln p(z) - ln q(z|x)` of each:
+
+    S        = ln mean_i exp(l_i + h_i)              estimates ln p(x)
+    S_alpha  = ln mean_i exp(alpha l_i + h_i)        estimates ln p^alpha(x)
+    D_alpha  = (S_alpha - alpha S) / (alpha - 1)     estimates D_alpha(p(z|x) || p(z))
+
+`D_1` is the limit `U - S`, the estimate of `KL(p(z|x) || p(z))`, where `U` is the mean
+of `l` under the weights `w = softmax(l + h)`. All objectives of Melis (2023, chapter 5)
+are sums of these with constant factors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.checks import check_floating, check_integer, check_range, check_shapes
+from rlm_tf.numerics import cast_like, log_mean_exp, multiply_no_nan_log
+from rlm_tf.typing import TensorLike
+
+Kind = Literal["evidence", "alpha_evidence", "divergence"]
+Objective = Literal["iwae", "alpha_iwae", "u_hat", "kl", "renyi", "power"]
+Grouping = Literal["difference", "terms"]
+
+# Where (alpha - 1) (l - U) is smaller, sums of exponentials lose digits that sums of
+# exponentials minus one keep; where it is larger, only the former are finite.
+_SMALL = 0.5
+
+
+class MonteCarloTerm(NamedTuple):
+    """One term of an objective.
+
+    Attributes:
+        kind: `evidence` is S, `alpha_evidence` S_alpha, `divergence` D_alpha.
+        coefficient: What it is multiplied by.
+        alpha: Of this term; evidence has none.
+        num_samples: It is computed from the first ones; None: from all.
+    """
+
+    kind: Kind
+    coefficient: Any
+    alpha: Any = 1.0
+    num_samples: int | None = None
+
+
+class Samples(NamedTuple):
+    """Log-likelihoods `l` and log-ratios `h` of samples, `[K, ...]` each."""
+
+    log_likelihood: tf.Tensor
+    log_ratio: tf.Tensor
+
+    def first(self, count: int | None) -> Samples:
+        """Returns the first samples; all if `count` is None."""
+        if count is None:
+            return self
+        return Samples(self.log_likelihood[:count], self.log_ratio[:count])
+
+
+def decompose(
+    function: str,
+    objective: Objective,
+    *,
+    alpha: Any = 1.0,
+    lambda_: Any = 0.0,
+    num_samples: tuple[int, int] | None = None,
+    grouping: Grouping = "difference",
+) -> list[MonteCarloTerm]:
+    """Returns the terms of an objective.
+
+    Args:
+        function: Name of the caller; messages start with it.
+        objective: `iwae` is S, `alpha_iwae` S_alpha, `u_hat` U = S + D_1, `kl`
+            S + lambda D_1, `renyi` S + lambda D_alpha, `power` S_alpha / alpha.
+        alpha: Of `alpha_iwae`, `renyi` and `power`.
+        lambda_: Of `kl` and `renyi`.
+        num_samples: How many samples the evidence N and the divergence M get, of `kl`
+            and `renyi`; None: all.
+        grouping: Which form these counts are of: `difference` is (5.12) and (5.16),
+            S^N + lambda D^M; `terms` is (5.11) and (5.15), in which what multiplies
+            lambda as it stands gets M, and evidence N everywhere.
+
+    Raises:
+        ValueError: If an argument is none of these.
+    """
+    if objective not in ("iwae", "alpha_iwae", "u_hat", "kl", "renyi", "power"):
+        raise ValueError(
+            f"{function}: `objective` must be iwae, alpha_iwae, u_hat, kl, renyi or "
+            f"power, found {objective!r}."
+        )
+    if grouping not in ("difference", "terms"):
+        raise ValueError(
+            f"{function}: `grouping` must be 'difference' or 'terms', found "
+            f"{grouping!r}."
+        )
+    for_evidence = for_divergence = None
+    if num_samples is not None:
+        if objective not in ("kl", "renyi"):
+            raise ValueError(
+                f"{function}: `num_samples` of evidence and divergence is for the "
+                f"objectives kl and renyi, found {objective!r}."
+            )
+        for_evidence, for_divergence = num_samples
+        check_integer(function, "num_samples[0]", for_evidence, 1)
+        check_integer(function, "num_samples[1]", for_divergence, 1)
+    if objective == "alpha_iwae":
+        return [MonteCarloTerm("alpha_evidence", 1.0, alpha)]
+    if objective == "power":
+        return [MonteCarloTerm("alpha_evidence", 1.0 / alpha, alpha)]
+    if objective == "iwae":
+        return [MonteCarloTerm("evidence", 1.0)]
+    if objective == "u_hat":
+        lambda_ = 1.0
+    if objective != "renyi":
+        alpha = 1.0
+    if grouping == "difference" or for_evidence == for_divergence:
+        return [
+            MonteCarloTerm("evidence", 1.0, num_samples=for_evidence),
+            MonteCarloTerm("divergence", lambda_, alpha, for_divergence),
+        ]
+    if objective == "kl":
+        return [
+            MonteCarloTerm("evidence", 1.0 - lambda_, num_samples=for_evidence),
+            MonteCarloTerm("evidence", lambda_, num_samples=for_divergence),
+            MonteCarloTerm("divergence", lambda_, 1.0, for_divergence),
+        ]
+    if isinstance(alpha, float | int) and alpha == 1:
+        raise ValueError(
+            f"{function}: with `grouping='terms'` and two counts of samples the Rényi "
+            "objective has no limit at `alpha` = 1; found 1."
+        )
+    own = lambda_ / (alpha - 1.0)
+    return [
+        MonteCarloTerm("evidence", 1.0 - alpha * own, num_samples=for_evidence),
+        MonteCarloTerm("alpha_evidence", own, alpha, for_divergence),
+    ]
+
+
+# === Checks ===
+
+
+def checked_samples(
+    function: str, log_p_x_given_z: TensorLike, log_p_z: TensorLike, log_q_z: TensorLike
+) -> Samples:
+    """Returns `l` and `h` of the dtype of `log_p_x_given_z`.
+
+    Raises:
+        ValueError: If shapes do not fit or there is no sample.
+        TypeError: If `log_p_x_given_z` is not floating point.
+    """
+    log_likelihood = tf.convert_to_tensor(log_p_x_given_z)
+    check_floating(function, log_p_x_given_z=log_likelihood)
+    log_p_z, log_q_z = (cast_like(v, log_likelihood) for v in (log_p_z, log_q_z))
+    if log_likelihood.shape.rank == 0 or log_likelihood.shape[0] == 0:
+        raise ValueError(
+            f"{function}: `log_p_x_given_z` must have axes [K ...] with at least one "
+            f"sample, found shape {log_likelihood.shape.as_list()}."
+        )
+    check_shapes(
+        function,
+        log_p_x_given_z=(log_likelihood, "..."),
+        log_p_z=(log_p_z, "..."),
+        log_q_z=(log_q_z, "..."),
+    )
+    log_ratio = log_p_z - log_q_z
+    # While graphs are traced, one may know the number of samples and the other not.
+    shape = log_likelihood.shape.merge_with(log_ratio.shape)
+    log_likelihood.set_shape(shape)
+    log_ratio.set_shape(shape)
+    return Samples(log_likelihood, log_ratio)
+
+
+def check_options(function: str, alpha: Any, lambda_: Any) -> None:
+    """Raises ValueError unless alpha is positive and lambda finite."""
+    check_range(function, float(np.finfo(np.float32).tiny), np.inf, alpha=alpha)
+    check_range(function, -np.inf, np.inf, lambda_=lambda_)
+
+
+def check_counts(
+    function: str, num_samples: tuple[int, int] | None, samples: Samples
+) -> None:
+    """Raises ValueError if more samples are asked for than there are."""
+    there = samples.log_likelihood.shape[0]
+    if num_samples is not None and there is not None and max(num_samples) > there:
+        raise ValueError(
+            f"{function}: `num_samples` must not exceed the {there} samples, found "
+            f"{tuple(num_samples)}."
+        )
+
+
+# === Values ===
+
+
+def value_of(term: MonteCarloTerm, samples: Samples) -> tf.Tensor:
+    """Returns the term `[...]`, times its coefficient; the samples come first."""
+    samples = samples.first(term.num_samples)
+    if term.kind == "evidence":
+        value = evidence(samples)
+    elif term.kind == "alpha_evidence":
+        value = alpha_evidence(samples, term.alpha)
+    else:
+        value = divergence(samples, term.alpha)
+    return cast_like(term.coefficient, value) * value
+
+
+def evidence(samples: Samples) -> tf.Tensor:
+    """Returns S, `[...]`."""
+    return log_mean_exp(samples.log_likelihood + samples.log_ratio)
+
+
+def alpha_evidence(samples: Samples, alpha: Any) -> tf.Tensor:
+    """Returns S_alpha, `[...]`."""
+    alpha = cast_like(alpha, samples.log_ratio)
+    return log_mean_exp(alpha * samples.log_likelihood + samples.log_ratio)
+
+
+def divergence(samples: Samples, alpha: Any) -> tf.Tensor:
+    """Returns D_alpha, `[...]`, without the cancellation of its definition.
+
+        D_alpha = U - S + (1 / (alpha - 1)) ln sum_i w_i exp((alpha - 1) (l_i - U))
+
+    The direct form loses all digits near alpha = 1: at log-likelihoods of -150 in
+    single precision it is wrong by 3e-2 at alpha - 1 = 1e-3.
+    """
+    weights = normalised_weights(samples)
+    tilt = log_tilt(samples, weights, alpha)
+    return u_hat(samples, weights) - evidence(samples) + tilt
+
+
+def u_hat(samples: Samples, weights: tf.Tensor) -> tf.Tensor:
+    """Returns U, `[...]`; samples without weight may have any likelihood."""
+    return tf.reduce_sum(multiply_no_nan_log(weights, samples.log_likelihood), axis=0)
+
+
+def normalised_weights(samples: Samples, alpha: Any = 1.0) -> tf.Tensor:
+    """Returns `softmax(alpha l + h)` over the samples, `[K, ...]`."""
+    alpha = cast_like(alpha, samples.log_ratio)
+    return tf.nn.softmax(alpha * samples.log_likelihood + samples.log_ratio, axis=0)
+
+
+def log_tilt(samples: Samples, weights: tf.Tensor, alpha: Any) -> tf.Tensor:
+    """Returns `ln(sum_i w_i exp((alpha - 1) (l_i - U))) / (alpha - 1)`, `[...]`.
+
+    Zero at alpha = 1.
+    """
+    excess = cast_like(alpha, weights) - 1.0
+    is_one = tf.equal(excess, 0.0)
+    safe = tf.where(is_one, tf.ones_like(excess), excess)
+    scaled = excess * centred(samples, weights)
+    # Neither branch may be infinite where the other one is taken: gradients would be
+    # not a number.
+    is_small = tf.reduce_max(tf.abs(scaled), axis=0) < _SMALL
+    little = tf.where(is_small, scaled, tf.zeros_like(scaled))
+    by_log1p = tf.math.log1p(tf.reduce_sum(weights * tf.math.expm1(little), axis=0))
+    log_weights = tf.nn.log_softmax(samples.log_likelihood + samples.log_ratio, axis=0)
+    by_sum = tf.reduce_logsumexp(log_weights + scaled, axis=0)
+    result = tf.where(is_small, by_log1p, by_sum) / safe
+    return tf.where(is_one, tf.zeros_like(result), result)
+
+
+def centred(samples: Samples, weights: tf.Tensor) -> tf.Tensor:
+    """Returns `l - U`, `[K, ...]`, zero for samples without weight."""
+    differences = samples.log_likelihood - u_hat(samples, weights)
+    return tf.where(weights > 0, differences, tf.zeros_like(differences))
