@@ -84,6 +84,7 @@ class Recurrent(keras.layers.Layer):
         inputs: tf.Tensor,
         initial_states: States | None = None,
         training: bool = False,
+        copies: int = 1,
     ) -> tuple[tf.Tensor, States]:
         """Runs the cell over time.
 
@@ -91,6 +92,8 @@ class Recurrent(keras.layers.Layer):
             inputs: `[B, T, D]`, or `[T, B, D]` if `time_major`; T >= 1.
             initial_states: One `[B, S]` for each state of the cell; None means zeros.
             training: Whether the cell's state dropout acts.
+            copies: Every so many rows that follow each other share a mask of state
+                dropout, such as samples of one sentence.
 
         Returns:
             Outputs `[B, T, H]` (or `[T, B, H]`) and the list of final states.
@@ -110,7 +113,7 @@ class Recurrent(keras.layers.Layer):
         if self._cudnn is None:
             weights = self.cell.loop_weights()
             if training:
-                weights |= self.cell.dropout_masks(states)
+                weights |= self._masks(states, copies)
             projected = self.cell.project_inputs(inputs)
             outputs, final = self._recurrence(projected, states, weights)
         else:
@@ -118,6 +121,12 @@ class Recurrent(keras.layers.Layer):
         if not self.time_major:
             outputs = tf.transpose(outputs, [1, 0, 2])
         return outputs, final
+
+    def _masks(self, states: States, copies: int) -> dict[str, tf.Tensor]:
+        if copies == 1:
+            return self.cell.dropout_masks(states)
+        masks = self.cell.dropout_masks([state[::copies] for state in states])
+        return {name: tf.repeat(mask, copies, axis=0) for name, mask in masks.items()}
 
     # === Config ===
 

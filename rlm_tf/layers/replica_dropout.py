@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
+from rlm_tf.layers.replica_noise import replica_noise
 
 
 def replica_dropout(
@@ -32,25 +33,19 @@ def replica_dropout(
         noise_shape: Shape of the mask, 1 where it is shared; None entries and None mean
             those of `inputs`.
     """
-    seed = tf.math.floormod(seed_generator.next(), tf.int32.max - 1)
     shape: list[Any] = [
         size if size is not None else tf.shape(inputs)[axis]
         for axis, size in enumerate(inputs.shape)
     ]
     for axis, size in enumerate(noise_shape or ()):
         shape[axis] = shape[axis] if size is None else size
-    context = tf.distribute.get_replica_context()
-    replicas = 1 if context is None else context.num_replicas_in_sync
-    own_rows = shape[batch_axis]
-    divided = replicas > 1 and not (isinstance(own_rows, int) and own_rows == 1)
-    if divided:
-        shape[batch_axis] = own_rows * replicas
     # Half precision would round the rates: bfloat16 knows steps of 1/128.
     precision = tf.float64 if inputs.dtype == tf.float64 else tf.float32
-    noise = tf.random.stateless_uniform(shape, tf.cast(seed, tf.int32), 0, 1, precision)
-    if divided:
-        first = own_rows * tf.cast(context.replica_id_in_sync_group, tf.int32)
-        noise = tf.gather(noise, first + tf.range(own_rows), axis=batch_axis)
+
+    def draw(shape: Sequence[Any], seed: tf.Tensor) -> tf.Tensor:
+        return tf.random.stateless_uniform(shape, seed, 0, 1, precision)
+
+    noise = replica_noise(draw, shape, seed_generator, batch_axis)
     scaled = inputs * tf.cast(1.0 / (1.0 - rate), inputs.dtype)
     kept = tf.where(noise >= rate, scaled, tf.zeros_like(scaled))
     kept.set_shape(inputs.shape)
