@@ -5,6 +5,8 @@ from rlm_tf.data.corpora import Corpus, corpus_names, load_corpus, load_text_cor
 from rlm_tf.data.linear_discriminant import LinearDiscriminant
 from rlm_tf.data.noising import Noising
 from rlm_tf.data.reverse_copy import ReverseCopy
+from rlm_tf.data.sentence_batches import SentenceBatches
+from rlm_tf.data.uniform_symbols import UniformSymbols
 from rlm_tf.data.vocabulary import Vocabulary
 
 __all__ = [
@@ -13,6 +15,8 @@ __all__ = [
     "LinearDiscriminant",
     "Noising",
     "ReverseCopy",
+    "SentenceBatches",
+    "UniformSymbols",
     "Vocabulary",
     "contiguous_batches",
     "corpus_names",
