@@ -9,6 +9,7 @@ from rlm_tf.models.logistic_runs import (
     fit_logistic_runs,
     logistic_logits,
 )
+from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
 from rlm_tf.models.neighbor_matching import NeighborModelMatching
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.parameter_budget import count_parameters, width_for_budget
@@ -22,6 +23,7 @@ from rlm_tf.models.term import (
     coefficient_from_ratio,
     ratio_from_coefficient,
 )
+from rlm_tf.models.vector_quantized_vae import VectorQuantizedVAE
 
 __all__ = [
     "EncoderDecoder",
@@ -29,6 +31,7 @@ __all__ = [
     "InducedModelMatching",
     "LogisticIMM",
     "LogisticWeights",
+    "MonteCarloVAE",
     "NeighborModelMatching",
     "ObjectiveModel",
     "RecurrentLanguageModel",
@@ -37,6 +40,7 @@ __all__ = [
     "ReinforceRuns",
     "SampledContexts",
     "Term",
+    "VectorQuantizedVAE",
     "coefficient_from_ratio",
     "count_parameters",
     "fit_logistic_runs",

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from rlm_tf import layers, metrics, models, restricted
+from tests.conformance.latent_rows import LATENT_ROWS
+from tests.conformance.row import TOKENS, VOCABULARY, Row
 
-VOCABULARY = 6
-TOKENS = np.array([[1, 2, 3, 1], [0, 5, 4, 2]], np.int32)
 STREAM = np.random.default_rng(0).integers(VOCABULARY, size=300)
-
-
-class Row(NamedTuple):
-    """How to make an object with non-default arguments, and how to use it."""
-
-    name: str
-    make: Callable[[], Any]
-    use: Callable[[Any], tf.Tensor]
-    # Of models: what they are called on, and a batch of two examples to train on.
-    example: Any = TOKENS
-    batch: Any = (
-        (TOKENS, np.ones(2, np.int32)),
-        np.roll(TOKENS, -1, axis=1),
-        np.ones((2, 4), np.float32),
-    )
 
 
 def _kneser_ney() -> restricted.KneserNey:
@@ -300,4 +284,5 @@ ROWS = [
     Row("Perplexity", lambda: metrics.Perplexity(name="p"), _update),
     Row("BitsPerCharacter", lambda: metrics.BitsPerCharacter(name="b"), _update),
     Row("Quantiles", lambda: metrics.Quantiles("q", (10, 90)), _count),
+    *LATENT_ROWS,
 ]

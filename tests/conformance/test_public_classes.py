@@ -11,7 +11,8 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import layers, metrics, models, restricted
-from tests.conformance.public_classes import ROWS, Row
+from tests.conformance.public_classes import ROWS
+from tests.conformance.row import Row
 
 
 @pytest.fixture(scope="module", params=ROWS, ids=[row.name for row in ROWS])
@@ -84,7 +85,7 @@ def test_models_are_exported_as_saved_models(made, tmp_path):
         return tf.TensorSpec([None, width], example.dtype)
 
     signature = [tf.nest.map_structure(spec, row.example)]
-    module.call = tf.function(lambda t: thing(t), input_signature=signature)
+    module.call = tf.function(lambda t: row.read(thing(t)), input_signature=signature)
     tf.saved_model.save(module, str(tmp_path / "saved"))
     reloaded = tf.saved_model.load(str(tmp_path / "saved"))
     np.testing.assert_allclose(reloaded.call(row.example), output, atol=1e-6)

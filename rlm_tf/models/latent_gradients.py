@@ -1,0 +1,142 @@
+"""What samples of latents say, and the gradient estimates that are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import tensorflow as tf
+
+from rlm_tf.models.term import Gradient
+from rlm_tf.numerics import at_least_single
+from rlm_tf.objectives import monte_carlo, monte_carlo_terms
+from rlm_tf.objectives.gradient_estimators import (
+    SCORE_FUNCTION,
+    Cotangents,
+    cotangents,
+)
+
+if TYPE_CHECKING:
+    from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
+
+Parameters = dict[str, tf.Tensor]
+
+
+class LatentSamples(NamedTuple):
+    """Samples of a batch and what the model says of them.
+
+    Attributes:
+        latents: `[K, B, ...]`.
+        log_p_x_given_z: `[K, B]`, nats.
+        log_p_z: `[K, B]`.
+        log_q_z: `[K, B]`.
+    """
+
+    latents: tf.Tensor
+    log_p_x_given_z: tf.Tensor
+    log_p_z: tf.Tensor
+    log_q_z: tf.Tensor
+
+
+def sample_cotangents(
+    model: MonteCarloVAE, samples: LatentSamples, kl: tf.Tensor | None
+) -> Cotangents:
+    """Returns the objective and the factors of its gradient estimate.
+
+    Args:
+        model: Whose objective and estimator.
+        samples: Of a batch.
+        kl: KL(q(z|x) || p(z)) `[B]`, with the estimator `elbo`: the objective is the
+            mean of ln p(x|z) minus beta times it.
+    """
+    if kl is None:
+        return cotangents(
+            *samples[1:],
+            objective=model.objective,
+            estimator=model.estimator,  # type: ignore[arg-type]
+            baseline=model.baseline,
+            **model.objective_options(),
+        )
+    ones = tf.ones_like(samples.log_p_z) / model.most_samples
+    objective = tf.reduce_mean(samples.log_p_x_given_z, axis=0) - model.beta * kl
+    checked = monte_carlo_terms.checked_samples("MonteCarloVAE", *samples[1:])
+    extra = monte_carlo.extra_of(checked)._replace(representational_kl=kl)
+    zeros = tf.zeros_like(ones)
+    return Cotangents(ones, zeros, ones, zeros, zeros, None, extra, objective)
+
+
+def sample_gradients(
+    model: MonteCarloVAE, x: Any, variables: Sequence[Any], scale: tf.Tensor
+) -> tuple[Cotangents, list[Gradient]]:
+    """Draws samples of a batch and estimates the gradient.
+
+    The encoder runs once and the decoder once forward; the decoder runs backward once,
+    or, where z has other factors than the decoder's parameters (DReG), twice.
+
+    Args:
+        model: The model.
+        x: A batch.
+        variables: By which the gradient is.
+        scale: `[B]`.
+
+    Returns:
+        What the samples gave, and the estimate of the gradient of minus
+        `sum(scale * objective)`, one a variable.
+    """
+    # Where the way to z has factors of its own, z is cut off behind the decoder.
+    cut = model.estimator in ("dreg", *SCORE_FUNCTION)
+    analytic = model.estimator == "elbo"
+    with tf.GradientTape(persistent=True) as tape:
+        parameters = model(x, training=True)
+        drawn = model.draw(parameters, model.most_samples)
+        fixed = tf.stop_gradient(drawn)
+        tape.watch(fixed)
+        z = fixed if cut else drawn
+        log_likelihood = at_least_single(model.decoder(z, x, training=True))
+        log_prior = model.latents.prior().log_prob(z)
+        held = tf.nest.map_structure(tf.stop_gradient, parameters)
+        path = model.latents.posterior(held).log_prob(z)
+        score = model.latents.posterior(parameters).log_prob(fixed)
+        kl = model.analytic_kl(parameters) if analytic else None
+    samples = LatentSamples(z, log_likelihood, log_prior, path)
+    found = sample_cotangents(model, samples, kl)
+    upstream = -tf.cast(scale, found.objective.dtype)
+    ways = [
+        (log_likelihood, found.log_p_x_given_z),
+        (log_prior, found.log_p_z),
+        (score, found.score),
+    ]
+    if analytic:
+        ways.append((kl, tf.fill(tf.shape(kl), -model.beta)))
+    if not cut:
+        ways.append((path, found.path_log_q_z))
+    elif found.path_log_q_z is not None:
+        to_z = _gradient(
+            tape,
+            [
+                (log_likelihood, found.path_log_p_x_given_z),
+                (log_prior, found.path_log_p_z),
+                (path, found.path_log_q_z),
+            ],
+            fixed,
+            upstream,
+        )
+        return found, _gradient(tape, ways, variables, upstream, (drawn, to_z))
+    return found, _gradient(tape, ways, variables, upstream)
+
+
+def _gradient(
+    tape: tf.GradientTape,
+    ways: list[tuple[tf.Tensor, tf.Tensor | None]],
+    sources: Any,
+    upstream: tf.Tensor,
+    more: tuple[tf.Tensor, tf.Tensor] | None = None,
+) -> Any:
+    """Returns the gradient of the sum of targets times factors times `upstream`."""
+    used = [
+        (target, factor * upstream) for target, factor in ways if factor is not None
+    ]
+    if more is not None:
+        used.append(more)
+    targets, factors = zip(*used, strict=True)
+    return tape.gradient(list(targets), sources, output_gradients=list(factors))

@@ -1,0 +1,302 @@
+"""Latent-variable models trained with mutual-information constrained objectives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.checks import check_integer
+from rlm_tf.layers.latents import Latents
+from rlm_tf.models.latent_gradients import (
+    LatentSamples,
+    Parameters,
+    sample_cotangents,
+    sample_gradients,
+)
+from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.term import Gradient, Term
+from rlm_tf.numerics import at_least_single
+from rlm_tf.objectives import monte_carlo_terms
+from rlm_tf.objectives.gradient_estimators import (
+    REPARAMETERISED,
+    SCORE_FUNCTION,
+    Baseline,
+    Estimator,
+)
+from rlm_tf.objectives.monte_carlo import MonteCarloExtra
+from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
+
+_PARTS = ("encoder", "latents", "decoder")
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class MonteCarloVAE(ObjectiveModel):
+    """A model p(x, z) = p(z) p(x|z) and a proposal q(z|x) (Melis 2023, chapter 5).
+
+    It maximises `ln p(x) + lambda KL(p(z|x) || p(z))`, estimated from K samples of
+    q(z|x). The encoder runs once a step, the decoder once forward on K samples of every
+    example, and backward once, twice with DReG.
+
+    `fit()` takes batches of x, or (x, None, weights `[B]`). Metrics are `objective`
+    (minus the objective, what is minimised), `bound` (minus the evidence S),
+    `kl` (the estimate of KL(p(z|x) || p(z))) and `representational_kl` (of
+    KL(q(z|x) || p(z))), nats an example, means over batches.
+
+    Args:
+        encoder: Layer or model, x to features `[B, F]`; F is its `output_size`.
+        latents: Posterior family and prior.
+        decoder: Layer or model; called on latents `[K, B, ...]` and x it gives
+            `ln p(x|z)` `[K, B]`. Examples and samples must not mix in it.
+        objective: `iwae`, `alpha_iwae`, `u_hat`, `kl`, `renyi` or `power`.
+        estimator: Of the gradient by the parameters of q: `reparameterised`, `stl` and
+            `dreg` for reparameterised latents, `reinforce` and `vimco` for all. `elbo`:
+            the KL to the prior is computed, not sampled, which makes `iwae` the ELBO,
+            `kl` and `renyi` the beta-VAE of `beta = 1 - lambda`, `power` that of
+            `1 / alpha`.
+        num_samples: K, or (N, M): N samples for the evidence, M for the divergence.
+        lambda_: Weight of the mutual information.
+        alpha: Of `alpha_iwae`, `renyi` and `power`.
+        grouping: With (N, M), see `rlm_tf.objectives.monte_carlo.kl_objective`.
+        baseline: Of `vimco`, see `rlm_tf.objectives.gradient_estimators.cotangents`.
+        seed: Of the samples.
+        **kwargs: Of `ObjectiveModel`.
+
+    Raises:
+        ValueError: If options do not fit each other.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.layers.Layer,
+        latents: Latents,
+        decoder: keras.layers.Layer,
+        *,
+        objective: Objective = "kl",
+        estimator: Estimator | str = "dreg",
+        num_samples: int | Sequence[int] = 16,
+        lambda_: float = 0.0,
+        alpha: float = 1.0,
+        grouping: Grouping = "difference",
+        baseline: Baseline = "swap_in",
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(term_names=("objective",), **kwargs)
+        self.encoder = encoder
+        self.latents = latents
+        self.decoder = decoder
+        self.objective = objective
+        self.estimator = estimator
+        self.num_samples = (
+            num_samples if isinstance(num_samples, int) else tuple(num_samples)
+        )
+        self.lambda_ = lambda_
+        self.alpha = alpha
+        self.grouping = grouping
+        self.baseline = baseline
+        self.seed = seed
+        self._check_options()
+        self._build_latents()
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.sample_metrics = {
+            name: keras.metrics.Mean(name=name)
+            for name in ("bound", "kl", "representational_kl")
+        }
+
+    def _build_latents(self) -> None:
+        """Builds the latents where the encoder says what it gives.
+
+        A model that is built already trains on replicas; building it there, Keras would
+        turn ids into numbers.
+        """
+        width = getattr(self.encoder, "output_size", None)
+        if width is None and self.encoder.built:
+            width = getattr(self.encoder, "output_shape", (None,))[-1]
+        if width is not None and not self.latents.built:
+            self.latents.build((None, width))
+        self.built = self._is_whole()
+
+    def _is_whole(self) -> bool:
+        return all(getattr(self, part).built for part in _PARTS)
+
+    def _check_options(self) -> None:
+        name = type(self).__name__
+        if not isinstance(self.latents, Latents):
+            raise ValueError(
+                f"{name}: `latents` must be an rlm_tf.layers.Latents, found "
+                f"{type(self.latents).__name__}."
+            )
+        known = ("elbo", *REPARAMETERISED, *SCORE_FUNCTION)
+        if self.estimator not in known:
+            raise ValueError(
+                f"{name}: `estimator` must be one of {', '.join(known)}, found "
+                f"{self.estimator!r}."
+            )
+        monte_carlo_terms.check_options(name, self.alpha, self.lambda_)
+        monte_carlo_terms.decompose(name, self.objective, **self.objective_options())
+        if isinstance(self.num_samples, int):
+            check_integer(name, "num_samples", self.num_samples, 1)
+        differentiates = self.estimator not in SCORE_FUNCTION
+        if differentiates and not self.latents.is_reparameterised:
+            raise ValueError(
+                f"{name}: `estimator={self.estimator!r}` differentiates samples, which "
+                f"{type(self.latents).__name__} cannot; use reinforce or vimco."
+            )
+        if self.estimator == "vimco" and self.most_samples == 1:
+            raise ValueError(
+                f"{name}: VIMCO with one sample has no baseline; use "
+                "`estimator='reinforce'`."
+            )
+        has_analytic = self.objective in ("iwae", "kl", "renyi", "power")
+        one_count = isinstance(self.num_samples, int)
+        if self.estimator == "elbo" and not (has_analytic and one_count):
+            raise ValueError(
+                f"{name}: `estimator='elbo'` is for iwae, kl, renyi and power and one "
+                f"number of samples, found {self.objective!r} and {self.num_samples}."
+            )
+
+    @property
+    def most_samples(self) -> int:
+        """How many samples of an example a step draws."""
+        counts = self.num_samples
+        return counts if isinstance(counts, int) else max(counts)
+
+    @property
+    def beta(self) -> float:
+        """What multiplies the KL to the prior with the estimator `elbo`."""
+        if self.objective == "iwae":
+            return 1.0
+        if self.objective == "power":
+            return 1.0 / self.alpha
+        return 1.0 - self.lambda_
+
+    def objective_options(self) -> dict[str, Any]:
+        """Returns the options of the objective by name."""
+        counts = self.num_samples
+        return {
+            "alpha": self.alpha,
+            "lambda_": self.lambda_,
+            "num_samples": None if isinstance(counts, int) else counts,
+            "grouping": self.grouping,
+        }
+
+    # === Computation ===
+
+    def call(self, x: Any, training: bool = False) -> Parameters:
+        """Returns the parameters of q(z|x), each `[B, ...]`."""
+        parameters = self.latents(self.encoder(x, training=training))
+        if not self.decoder.built:
+            # Whoever builds a model by calling it wants all of its weights.
+            rows = tf.shape(tf.nest.flatten(parameters)[0])[0]
+            self.decoder(tf.zeros([1, rows, *self.latents.event_shape]), x)
+        return parameters
+
+    def draw(self, parameters: Parameters, num_samples: int) -> tf.Tensor:
+        """Returns latents `[K, B, ...]` from q(z|x)."""
+        return self.latents.sample(parameters, num_samples, self.seed_generator)
+
+    def analytic_kl(self, parameters: Parameters) -> tf.Tensor:
+        """Returns KL(q(z|x) || p(z)), `[B]`, nats."""
+        return self.latents.posterior(parameters).kl_divergence(self.latents.prior())
+
+    def sample(
+        self, x: Any, num_samples: int, parameters: Parameters | None = None
+    ) -> LatentSamples:
+        """Draws latents from q(z|x) and scores them, without dropout.
+
+        Args:
+            x: A batch.
+            num_samples: K.
+            parameters: Of q(z|x), where they are known already.
+        """
+        if parameters is None:
+            parameters = self(x)
+        z = self.draw(parameters, num_samples)
+        return LatentSamples(
+            z,
+            at_least_single(self.decoder(z, x)),
+            self.latents.prior().log_prob(z),
+            self.latents.posterior(parameters).log_prob(z),
+        )
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> list[Term]:
+        del y  # There is nothing but x.
+        if not self._is_whole():
+            self(x)
+        rows = tf.shape(tf.nest.flatten(x)[0])[0]
+        weights = tf.ones([rows]) if sample_weight is None else sample_weight
+        weights = tf.reshape(tf.cast(weights, tf.float32), [-1])
+        if training:
+            gradient = functools.partial(self._loss_and_gradient, x, weights)
+            return [Term("objective", None, weights, loss_and_gradient=gradient)]
+        parameters = self(x)
+        samples = self.sample(x, self.most_samples, parameters)
+        kl = self.analytic_kl(parameters) if self.estimator == "elbo" else None
+        found = sample_cotangents(self, samples, kl)
+        self._update_sample_metrics(found.extra, weights)
+        return [Term("objective", -found.objective, weights)]
+
+    def _loss_and_gradient(
+        self,
+        x: Any,
+        weights: tf.Tensor,
+        variables: Sequence[Any],
+        scale: tf.Tensor,
+    ) -> tuple[tf.Tensor, list[Gradient]]:
+        found, gradients = sample_gradients(self, x, variables, scale)
+        self._update_sample_metrics(found.extra, weights)
+        return -found.objective, gradients
+
+    def _update_sample_metrics(
+        self, extra: MonteCarloExtra, weights: tf.Tensor
+    ) -> None:
+        for name, values in (
+            ("bound", -extra.log_evidence),
+            ("kl", extra.kl_divergence),
+            ("representational_kl", extra.representational_kl),
+        ):
+            self.sample_metrics[name].update_state(values, sample_weight=weights)
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        known = super().metrics
+        return known + [m for m in self.sample_metrics.values() if m not in known]
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        for name in _PARTS:
+            config[name] = keras.saving.serialize_keras_object(getattr(self, name))
+        counts = self.num_samples
+        config.update(
+            objective=self.objective,
+            estimator=self.estimator,
+            num_samples=counts if isinstance(counts, int) else list(counts),
+            lambda_=self.lambda_,
+            alpha=self.alpha,
+            grouping=self.grouping,
+            baseline=self.baseline,
+            seed=self.seed,
+        )
+        return config
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> MonteCarloVAE:
+        parts = {
+            name: keras.saving.deserialize_keras_object(
+                config[name], custom_objects=custom_objects
+            )
+            for name in _PARTS
+        }
+        return cls(**{**config, **parts})

@@ -1,0 +1,119 @@
+"""The VQ-VAE, the baseline with discrete latents and a fixed rate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.checks import check_range
+from rlm_tf.layers.vector_quantizer import Quantized, VectorQuantizer
+from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.term import Term
+from rlm_tf.numerics import at_least_single
+
+_PARTS = ("encoder", "quantizer", "decoder")
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class VectorQuantizedVAE(ObjectiveModel):
+    """A deterministic encoder to L of C codes each (van den Oord et al. 2017).
+
+    The prior is uniform and q(z|x) certain, so that KL(q(z|x) || p(z)) is `L ln C`
+    whatever is learnt: `-ln p(x|z) + L ln C` bounds `-ln p(x)`. That is the metric
+    `objective`; `commitment` keeps the encoder near its codes.
+
+    Args:
+        encoder: Layer or model, x to features `[B, F]`; F is its `output_size`.
+        quantizer: The codes.
+        decoder: Called on the chosen codes `[1, B, L, D]` and x it gives
+            `ln p(x|z)` `[1, B]`.
+        commitment: Weight beta of the squared distance to the codes.
+        seed: Of the map from features to what is quantised.
+        **kwargs: Of `ObjectiveModel`.
+
+    Raises:
+        ValueError: If `commitment` is negative.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.layers.Layer,
+        quantizer: VectorQuantizer,
+        decoder: keras.layers.Layer,
+        *,
+        commitment: float = 0.25,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(term_names=("objective", "commitment"), **kwargs)
+        check_range("VectorQuantizedVAE", 0.0, math.inf, commitment=commitment)
+        self.encoder = encoder
+        self.quantizer = quantizer
+        self.decoder = decoder
+        self.commitment = commitment
+        self.seed = seed
+        self.head = keras.layers.Dense(
+            quantizer.num_latents * quantizer.size,
+            kernel_initializer=keras.initializers.GlorotUniform(seed=seed),
+            dtype=self.dtype_policy,
+        )
+        width = getattr(encoder, "output_size", None)
+        if width is not None:
+            self.head.build((None, width))
+            self.built = encoder.built and decoder.built
+
+    @property
+    def rate(self) -> float:
+        """KL(q(z|x) || p(z)), nats: `L ln C`."""
+        return self.quantizer.num_latents * math.log(self.quantizer.num_categories)
+
+    def call(self, x: Any, training: bool = False) -> Quantized:
+        """Returns what x is quantised to."""
+        features = self.head(self.encoder(x, training=training))
+        shape = [-1, self.quantizer.num_latents, self.quantizer.size]
+        found = self.quantizer(tf.reshape(features, shape), training=training)
+        if not self.decoder.built:
+            self.decoder(found.vectors[tf.newaxis], x)
+        return found
+
+    def bound(self, x: Any, training: bool = False) -> tuple[tf.Tensor, Quantized]:
+        """Returns `-ln p(x|z) + L ln C` `[B]`, nats, and what x is quantised to."""
+        found = self(x, training=training)
+        log_likelihood = self.decoder(found.vectors[tf.newaxis], x, training=training)[
+            0
+        ]
+        return self.rate - at_least_single(log_likelihood), found
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> list[Term]:
+        del y  # There is nothing but x.
+        loss, found = self.bound(x, training)
+        weights = tf.ones_like(loss) if sample_weight is None else sample_weight
+        weights = tf.reshape(tf.cast(weights, loss.dtype), [-1])
+        return [
+            Term("objective", loss, weights),
+            Term("commitment", found.commitment, weights, self.commitment),
+        ]
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        for name in _PARTS:
+            config[name] = keras.saving.serialize_keras_object(getattr(self, name))
+        config.update(commitment=self.commitment, seed=self.seed)
+        return config
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> VectorQuantizedVAE:
+        parts = {
+            name: keras.saving.deserialize_keras_object(
+                config[name], custom_objects=custom_objects
+            )
+            for name in _PARTS
+        }
+        return cls(**{**config, **parts})

@@ -1,0 +1,108 @@
+"""The VQ-VAE and its quantiser: nearest codes, straight-through, moving averages."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.layers import SymbolDecoder, SymbolEncoder, VectorQuantizer
+from rlm_tf.models import VectorQuantizedVAE
+
+_X = np.array([3, 1, 6, 1], np.int32)
+
+
+def _model(**options) -> VectorQuantizedVAE:
+    return VectorQuantizedVAE(
+        SymbolEncoder(7, 5, seed=1),
+        VectorQuantizer(2, 3, 4, decay=0.8, seed=2),
+        SymbolDecoder(7, 8, 5, num_layers=1, seed=3),
+        **{"commitment": 0.5, "seed": 4, **options},
+    )
+
+
+def test_nearest_codes_and_their_gradients(rng):
+    layer = VectorQuantizer(2, 5, 3, seed=1)
+    inputs = tf.constant(rng.normal(size=(6, 2, 3)), tf.float32)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(inputs)
+        found = layer(inputs)
+    books = layer.codebooks().numpy()
+    distances = ((inputs.numpy()[:, :, None] - books) ** 2).sum(-1)
+    np.testing.assert_array_equal(found.codes, distances.argmin(-1))
+    np.testing.assert_allclose(found.commitment, distances.min(-1).sum(-1), rtol=1e-5)
+    nearest = np.take_along_axis(
+        np.broadcast_to(books, (6, 2, 5, 3)), found.codes.numpy()[..., None, None], 2
+    )[:, :, 0]
+    np.testing.assert_allclose(found.vectors, nearest, atol=1e-6)
+    upstream = tf.constant(rng.normal(size=(6, 2, 3)), tf.float32)
+    through = tape.gradient(found.vectors, inputs, output_gradients=upstream)
+    np.testing.assert_array_equal(through, upstream)
+    own = tape.gradient(found.commitment, inputs)
+    np.testing.assert_allclose(own, 2 * (inputs - nearest), atol=1e-5)
+
+
+def test_codes_are_moving_averages_of_what_they_are_nearest_to(rng):
+    layer = VectorQuantizer(1, 3, 2, decay=0.9, seed=1)
+    counts, sums = np.ones(3), layer.codebooks().numpy()[0].astype(np.float64)
+    for _ in range(4):
+        inputs = rng.normal(size=(20, 1, 2)).astype(np.float32)
+        before = layer(inputs).codes.numpy()[:, 0]
+        layer(inputs, training=True)
+        counts = 0.9 * counts + 0.1 * np.bincount(before, minlength=3)
+        for code in range(3):
+            total = inputs[before == code, 0].sum(axis=0)
+            sums[code] = 0.9 * sums[code] + 0.1 * total
+        np.testing.assert_allclose(
+            layer.codebooks()[0], sums / counts[:, None], rtol=1e-4, atol=1e-5
+        )
+
+
+def test_the_bound_has_the_fixed_rate():
+    model = _model()
+    loss, found = model.bound(_X)
+    latents = found.vectors[tf.newaxis]
+    expected = 2 * np.log(3) - model.decoder(latents, _X)[0]
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    assert model.rate == pytest.approx(2 * np.log(3))
+
+
+def test_training_lowers_the_bound_and_files_keep_the_codes(tmp_path):
+    model = _model()
+    model.compile(keras.optimizers.Adam(0.02))
+    data = tf.data.Dataset.from_tensors(np.arange(7, dtype=np.int32)).repeat(60)
+    first = model.evaluate(data.take(1), verbose=0, return_dict=True)
+    model.fit(data, verbose=0)
+    last = model.evaluate(data.take(1), verbose=0, return_dict=True)
+    assert last["objective"] < first["objective"] - 0.5
+    assert last["loss"] == pytest.approx(
+        last["objective"] + 0.5 * last["commitment"], rel=1e-5
+    )
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(_X).codes, model(_X).codes)
+    np.testing.assert_allclose(loaded.bound(_X)[0], model.bound(_X)[0], rtol=1e-6)
+
+
+def test_two_replicas_equal_one(two_replicas):
+    data = tf.data.Dataset.from_tensor_slices(_X).batch(4)
+
+    def trained(model):
+        model.compile(keras.optimizers.SGD(0.3))
+        model.fit(data, epochs=4, verbose=0, shuffle=False)
+        return [v.numpy() for v in model.weights]
+
+    with two_replicas.scope():
+        together = _model()
+    for a, b in zip(trained(together), trained(_model()), strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-6)
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="`decay` must lie in"):
+        VectorQuantizer(1, 2, 3, decay=1.0)
+    with pytest.raises(ValueError, match="`commitment` must be finite"):
+        _model(commitment=-1.0)
+    with pytest.raises(ValueError, match="`inputs`"):
+        VectorQuantizer(1, 2, 3)(np.zeros([2, 2, 3], np.float32))
