@@ -6,12 +6,14 @@ from rlm_tf.evaluation.dynamic import (
     gradient_statistics,
 )
 from rlm_tf.evaluation.induced import InducedPerplexity, induced_perplexity
+from rlm_tf.evaluation.latent_usage import LatentUsage, latent_usage, quantised_usage
 from rlm_tf.evaluation.log_probs import restricted_target_log_probs, target_log_probs
 from rlm_tf.evaluation.logistic_cross_validation import (
     CrossValidation,
     cross_validate_logistic,
 )
 from rlm_tf.evaluation.monte_carlo import MonteCarloDropout, has_dropout
+from rlm_tf.evaluation.pareto import least_costs, pareto_frontier
 from rlm_tf.evaluation.perplexity import (
     CorpusPerplexity,
     evaluate,
@@ -29,6 +31,7 @@ __all__ = [
     "DynamicEvaluation",
     "GradientStatistics",
     "InducedPerplexity",
+    "LatentUsage",
     "MonteCarloDropout",
     "ScalingLaw",
     "cross_validate_logistic",
@@ -39,7 +42,11 @@ __all__ = [
     "induced_perplexity",
     "interpolate",
     "interpolated_perplexity",
+    "latent_usage",
+    "least_costs",
+    "pareto_frontier",
     "perplexity_of",
+    "quantised_usage",
     "restricted_target_log_probs",
     "search_temperature",
     "target_log_probs",
