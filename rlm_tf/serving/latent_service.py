@@ -1,0 +1,298 @@
+"""What an exported latent-variable model of sentences answers with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.generation.generate import generate
+from rlm_tf.layers import SentenceDecoder
+from rlm_tf.layers.sentence_encoder import PADDING
+from rlm_tf.models import MonteCarloVAE
+from rlm_tf.objectives.monte_carlo import iwae
+
+MOST_SAMPLES = 1000
+
+_STRINGS = tf.TensorSpec([None], tf.string)
+_INTEGER = tf.TensorSpec([], tf.int32)
+_NUMBER = tf.TensorSpec([], tf.float32)
+
+
+class LatentService(tf.Module):
+    """`encode`, `decode`, `score` and `interpolate` of a sentence model, on strings.
+
+    A text is one sentence, whose end is added; of longer ones the first tokens are
+    read. Answers are a function of their arguments, `seed` included. Only operations of
+    plain TensorFlow are used, and of the model only its weights are kept.
+
+    Args:
+        model: Encoder and decoder of sentences.
+        vocabulary: The one that it was trained with.
+        most_tokens: Tokens of a sentence that are read or written, its end included.
+
+    Raises:
+        ValueError: If the decoder is not one of sentences with this vocabulary.
+    """
+
+    def __init__(
+        self, model: MonteCarloVAE, vocabulary: Vocabulary, most_tokens: int
+    ) -> None:
+        super().__init__(name="latent_service")
+        decoder = model.decoder
+        if not isinstance(decoder, SentenceDecoder):
+            raise ValueError(
+                "LatentService: the decoder must be a SentenceDecoder, found "
+                f"{type(decoder).__name__}."
+            )
+        if decoder.vocabulary_size != len(vocabulary):
+            raise ValueError(
+                f"the model knows {decoder.vocabulary_size} tokens, but the vocabulary "
+                f"has {len(vocabulary)}: they do not belong together."
+            )
+        # Inside plain objects, so that tf.Module does not track the Keras model.
+        self._model = _Untracked(model)
+        self._vocabulary = _Untracked(vocabulary)
+        self._most_tokens = most_tokens
+        self._end_id = vocabulary.eos_id
+        self._tables = vocabulary.graph_tables()
+        shape = list(model.latents.event_shape)
+        latents = tf.TensorSpec([None, *shape], tf.float32, name="latents")
+        self.decode = tf.function(
+            self._decode,
+            input_signature=[latents, _INTEGER, _NUMBER, _NUMBER, _INTEGER],
+            autograph=False,
+        )
+        functions = (self.encode, self.decode, self.score, self.interpolate)
+        variables = {
+            variable.ref(): variable
+            for function in functions
+            for variable in function.get_concrete_function().graph.variables
+        }
+        self._weights = list(variables.values())
+
+    @tf.function(input_signature=[_STRINGS, _INTEGER, _INTEGER], autograph=False)
+    def encode(
+        self, texts: tf.Tensor, num_samples: tf.Tensor, seed: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Returns what the latents of N texts may be.
+
+        Args:
+            texts: Strings `[N]`.
+            num_samples: K, 1 to 1000.
+            seed: int32.
+
+        Returns:
+            The parameters of q(z|x): `mean` and `log_variance` `[N, D]`, or `logits`
+            `[N, L, C]`;
+            `samples`: float32 `[N, K, ...]`, drawn from q(z|x);
+            `weights`: float32 `[N, K]`, what they weigh as samples of p(z|x), summing
+            to 1;
+            `resampled`: float32 `[N, ...]`, one of them, drawn with these weights.
+        """
+        tokens = self._read(texts)
+        z, extra, parameters = self._sampled(tokens, num_samples, seed)
+        log_weights = tf.math.log(tf.transpose(extra.weights))
+        noise = tf.random.stateless_uniform(
+            tf.shape(log_weights), tf.stack([seed, 1]), 2.0**-60, 1.0, alg="philox"
+        )
+        chosen = tf.argmax(log_weights - tf.math.log(-tf.math.log(noise)), axis=1)
+        samples = tf.transpose(z, [1, 0, *range(2, z.shape.rank)])
+        return {
+            **parameters,
+            "samples": samples,
+            "weights": tf.transpose(extra.weights),
+            "resampled": tf.gather(samples, chosen, batch_dims=1),
+        }
+
+    def _decode(
+        self,
+        latents: tf.Tensor,
+        max_tokens: tf.Tensor,
+        temperature: tf.Tensor,
+        top_p: tf.Tensor,
+        seed: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Returns sentences that latents say.
+
+        Args:
+            latents: float32 `[N, ...]`, such as `encode` returns.
+            max_tokens: int32, at most so many words.
+            temperature: float32 >= 0; 0 takes the most probable word.
+            top_p: float32 in [0, 1]; only the most probable words that together reach
+                this probability are drawn; 1: all.
+            seed: int32.
+
+        Returns:
+            `texts`: strings `[N]`.
+        """
+        model = _Conditioned(self._model.value.decoder, latents)
+        begin = tf.fill([tf.shape(latents)[0], 1], self._end_id)
+        words = generate(
+            model,
+            begin,
+            max_tokens,
+            seed=seed,
+            temperature=temperature,
+            top_p=top_p,
+            stop_token=self._end_id,
+        )
+        return {"texts": self._tables.decode(words)}
+
+    @tf.function(input_signature=[_STRINGS, _INTEGER, _INTEGER], autograph=False)
+    def score(
+        self, texts: tf.Tensor, num_samples: tf.Tensor, seed: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Returns bounds on the log-probabilities of N texts, by IWAE.
+
+        Args:
+            texts: Strings `[N]`.
+            num_samples: K, 1 to 1000.
+            seed: int32.
+
+        Returns:
+            `log_prob`: float32 `[N]`, nats, the end of the sentence included;
+            `lengths`: int32 `[N]`, tokens, that end included;
+            `perplexity`: float32 `[N]`, of a token;
+            `usage`: float32 `[N]`, the estimate of KL(p(z|x) || p(z)), nats.
+        """
+        tokens = self._read(texts)
+        _, extra, _ = self._sampled(tokens, num_samples, seed)
+        lengths = tf.math.count_nonzero(tokens != PADDING, axis=1, dtype=tf.int32)
+        mean = extra.log_evidence / tf.cast(lengths, tf.float32)
+        return {
+            "log_prob": extra.log_evidence,
+            "lengths": lengths,
+            "perplexity": tf.exp(-mean),
+            "usage": extra.kl_divergence,
+        }
+
+    @tf.function(
+        input_signature=[_STRINGS, _STRINGS, _INTEGER, _INTEGER], autograph=False
+    )
+    def interpolate(
+        self,
+        first: tf.Tensor,
+        last: tf.Tensor,
+        steps: tf.Tensor,
+        max_tokens: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Returns sentences on the way from one to another.
+
+        Latents go from the mode of the one's q(z|x) to that of the other's: normal ones
+        on a straight line; categorical ones are the modes of mixtures of both. Words
+        are the most probable ones.
+
+        Args:
+            first: Strings `[N]`.
+            last: Strings `[N]`.
+            steps: int32 >= 2, sentences, both ends included.
+            max_tokens: int32, at most so many words.
+
+        Returns:
+            `texts`: strings `[N, steps]`.
+        """
+        check = tf.debugging.Assert(steps >= 2, ["interpolate: steps must be >= 2"])
+        with tf.control_dependencies([check]):
+            shares = tf.linspace(0.0, 1.0, steps)
+        latents = self._model.value.latents
+        ends = [
+            latents.centre(self._model.value(self._read(texts)))
+            for texts in (first, last)
+        ]
+        rank = ends[0].shape.rank
+        shares = tf.reshape(shares, [1, -1, *[1] * (rank - 1)])
+        between = (1.0 - shares) * ends[0][:, tf.newaxis] + shares * ends[1][
+            :, tf.newaxis
+        ]
+        between = tf.reshape(between, [-1, *latents.event_shape])
+        texts = self._decode(
+            latents.nearest(between),
+            max_tokens,
+            tf.constant(0.0),
+            tf.constant(1.0),
+            tf.constant(0),
+        )["texts"]
+        return {"texts": tf.reshape(texts, [-1, steps])}
+
+    def some_texts(self) -> list[str]:
+        """Returns texts to try the signatures with."""
+        words = self._vocabulary.value.tokens
+        return [" ".join(words[i::7][:9]) for i in range(3)] + [""]
+
+    def signatures(self) -> dict[str, Any]:
+        """Returns the concrete functions for `tf.saved_model.save`."""
+        return {
+            name: getattr(self, name).get_concrete_function()
+            for name in ("encode", "decode", "score", "interpolate")
+        }
+
+    def _read(self, texts: tf.Tensor) -> tf.Tensor:
+        """Returns tokens int32 `[N, T]`, ends included, padded with -1."""
+        ids = tf.cast(self._tables.encode(texts), tf.int32)
+        ends = tf.fill([ids.nrows(), 1], self._end_id)
+        ids = tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1)
+        return ids[:, : self._most_tokens].to_tensor(PADDING)
+
+    def _sampled(
+        self, tokens: tf.Tensor, num_samples: tf.Tensor, seed: tf.Tensor
+    ) -> tuple[tf.Tensor, Any, dict[str, tf.Tensor]]:
+        valid = (num_samples >= 1) & (num_samples <= MOST_SAMPLES)
+        check = tf.debugging.Assert(
+            valid, [f"num_samples must be in [1, {MOST_SAMPLES}], found", num_samples]
+        )
+        with tf.control_dependencies([check]):
+            num_samples = tf.identity(num_samples)
+        model = self._model.value
+        parameters = model(tokens)
+        z = model.latents.sample(parameters, num_samples, _GivenSeed(seed))
+        # One sample of all texts at a time: the softmax of all would need much memory.
+        likelihood = tf.map_fn(
+            lambda one: tf.cast(model.decoder(one[tf.newaxis], tokens)[0], tf.float32),
+            z,
+            fn_output_signature=tf.TensorSpec([None], tf.float32),
+        )
+        extra = iwae(
+            likelihood,
+            model.latents.prior().log_prob(z),
+            model.latents.posterior(parameters).log_prob(z),
+        ).extra
+        return z, extra, parameters
+
+
+class _Conditioned:
+    """A stepwise view of a decoder whose latents are given."""
+
+    def __init__(self, decoder: SentenceDecoder, latents: tf.Tensor) -> None:
+        self._decoder = decoder
+        self._inputs = decoder.latent_inputs(latents[tf.newaxis])
+
+    def zero_states(self, batch_size: int | tf.Tensor) -> Any:
+        states = self._decoder.recurrent.cell.get_initial_state(batch_size)
+        return self._inputs, list(states)
+
+    def forward(self, tokens: tf.Tensor, states: Any) -> tuple[tf.Tensor, Any]:
+        inputs, own = states
+        features, own = self._decoder.features(tokens, inputs, own)
+        return tf.transpose(features, [1, 0, 2]), (inputs, own)
+
+    def output_logits(self, features: tf.Tensor) -> tf.Tensor:
+        return self._decoder.logits(features)
+
+
+class _GivenSeed:
+    """Stands for a seed generator where the seed is an argument."""
+
+    def __init__(self, seed: tf.Tensor) -> None:
+        self._seed = seed
+
+    def next(self) -> tf.Tensor:
+        return tf.stack([self._seed, 0])
+
+
+class _Untracked:
+    """Holds a value in a way that TensorFlow's tracking does not look into."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value

@@ -1,0 +1,168 @@
+"""Exports of latent-variable models of sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.layers import (
+    CategoricalLatents,
+    LSTMCell,
+    NormalLatents,
+    SentenceDecoder,
+    SentenceEncoder,
+)
+from rlm_tf.models import MonteCarloVAE
+from rlm_tf.objectives.monte_carlo import iwae
+from rlm_tf.serving import export_latent_model
+from tests.models.vae_fixtures import symbol_model
+
+_TEXTS = ["the cat sat on the mat", "", "a dog"]
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    text = "the cat sat on the mat\na dog saw a cat\nthe dog sat on a mat\n"
+    return Vocabulary.build(text, rule="words", unknown=True)
+
+
+def _model(vocabulary, discrete: bool) -> MonteCarloVAE:
+    latents = CategoricalLatents(2, 3, seed=1) if discrete else NormalLatents(3, seed=1)
+    size = 6 if discrete else 3
+    model = MonteCarloVAE(
+        SentenceEncoder(len(vocabulary), LSTMCell(6), seed=2),
+        latents,
+        SentenceDecoder(
+            len(vocabulary),
+            size,
+            LSTMCell(6, state_dropout=0.5),
+            end_id=vocabulary.eos_id,
+            input_dropout=0.5,
+            seed=3,
+        ),
+        estimator="vimco" if discrete else "dreg",
+    )
+    for variable in model.trainable_variables:
+        variable.assign(variable * 2.5)
+    return model
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["normal", "categorical"])
+def exported(request, vocabulary, tmp_path_factory):
+    model = _model(vocabulary, request.param)
+    path = tmp_path_factory.mktemp("latent") / "x"
+    export_latent_model(model, vocabulary, path, most_tokens=12)
+    return model, tf.saved_model.load(str(path)).signatures
+
+
+def _tokens(vocabulary) -> np.ndarray:
+    rows = [[*vocabulary.encode(text), vocabulary.eos_id] for text in _TEXTS]
+    longest = max(map(len, rows))
+    return np.array([row + [-1] * (longest - len(row)) for row in rows], np.int32)
+
+
+def _texts(answer) -> list[str]:
+    return [text.decode() for text in np.ravel(answer["texts"].numpy())]
+
+
+def test_encode_and_score_say_what_the_model_says(exported, vocabulary):
+    model, signatures = exported
+    batch, tokens = tf.constant(_TEXTS), _tokens(vocabulary)
+    count = tf.constant(5)
+    found = signatures["encode"](texts=batch, num_samples=count, seed=tf.constant(3))
+    parameters = model(tokens)
+    for name, values in parameters.items():
+        np.testing.assert_allclose(found[name], values, rtol=2e-5, atol=1e-6)
+    z = tf.transpose(found["samples"], [1, 0, *range(2, found["samples"].shape.rank)])
+    assert z.shape == (5, 3, *model.latents.event_shape)
+    extra = iwae(
+        model.decoder(z, tokens),
+        model.latents.prior().log_prob(z),
+        model.latents.posterior(parameters).log_prob(z),
+    ).extra
+    weights = found["weights"].numpy()
+    np.testing.assert_allclose(weights, tf.transpose(extra.weights), rtol=1e-3)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
+    for row in range(3):
+        own = found["resampled"][row].numpy()
+        distances = [np.abs(own - s).max() for s in found["samples"][row].numpy()]
+        assert min(distances) == 0
+    scored = signatures["score"](texts=batch, num_samples=count, seed=tf.constant(3))
+    np.testing.assert_allclose(scored["log_prob"], extra.log_evidence, rtol=1e-4)
+    np.testing.assert_allclose(
+        scored["usage"], extra.kl_divergence, rtol=1e-3, atol=1e-4
+    )
+    lengths = (tokens >= 0).sum(axis=1)
+    np.testing.assert_array_equal(scored["lengths"], lengths)
+    perplexity = np.exp(-scored["log_prob"] / lengths)
+    np.testing.assert_allclose(scored["perplexity"], perplexity, rtol=1e-4)
+    other = signatures["score"](texts=batch, num_samples=count, seed=tf.constant(4))
+    assert np.any(other["log_prob"] != scored["log_prob"])
+
+
+def test_decode_takes_the_likeliest_words(exported, vocabulary):
+    model, signatures = exported
+    z = signatures["encode"](
+        texts=tf.constant(_TEXTS), num_samples=tf.constant(1), seed=tf.constant(3)
+    )["resampled"]
+    options = {"max_tokens": 6, "temperature": 0.0, "top_p": 1.0, "seed": 1}
+    found = _texts(
+        signatures["decode"](
+            latents=z, **{name: tf.constant(v) for name, v in options.items()}
+        )
+    )
+    decoder = model.decoder
+    for row, text in enumerate(found):
+        inputs = decoder.latent_inputs(z[np.newaxis, row : row + 1])
+        words: list[int] = []
+        while len(words) < 6:
+            read = tf.constant([[vocabulary.eos_id, *words]])
+            features, _ = decoder.features(read, inputs)
+            best = int(np.argmax(decoder.logits(features)[-1, 0]))
+            if best == vocabulary.eos_id:
+                break
+            words.append(best)
+        assert text == vocabulary.decode(words)
+
+
+def test_interpolation_begins_and_ends_with_the_centres(exported):
+    model, signatures = exported
+    ends = tf.constant(["the cat", "a dog"]), tf.constant(["on the mat", "a dog"])
+    found = signatures["interpolate"](
+        first=ends[0], last=ends[1], steps=tf.constant(5), max_tokens=tf.constant(6)
+    )["texts"].numpy()
+    assert found.shape == (2, 5)
+    options = {"max_tokens": 6, "temperature": 0.0, "top_p": 1.0, "seed": 0}
+    for column, texts in ((0, ends[0]), (-1, ends[1])):
+        parameters = signatures["encode"](
+            texts=texts, num_samples=tf.constant(1), seed=tf.constant(0)
+        )
+        if "mean" in parameters:
+            z = parameters["mean"]
+        else:
+            z = tf.one_hot(tf.argmax(parameters["logits"], -1), 3)
+        own = signatures["decode"](
+            latents=z, **{name: tf.constant(v) for name, v in options.items()}
+        )["texts"]
+        np.testing.assert_array_equal(found[:, column], own)
+    # The same sentence at both ends: the same all the way.
+    assert len(set(found[1])) == 1
+    assert model.latents.event_shape
+
+
+def test_mistakes_are_named(exported, vocabulary, tmp_path):
+    model, signatures = exported
+    with pytest.raises(tf.errors.InvalidArgumentError, match="num_samples must be in"):
+        signatures["score"](
+            texts=tf.constant(["a"]), num_samples=tf.constant(0), seed=tf.constant(1)
+        )
+    with pytest.raises(ValueError, match="do not belong together"):
+        other = Vocabulary.build("a b", rule="words", unknown=True)
+        export_latent_model(model, other, tmp_path / "y", most_tokens=5)
+    with pytest.raises(ValueError, match="must be a SentenceDecoder"):
+        export_latent_model(symbol_model(), vocabulary, tmp_path / "y", most_tokens=5)
+    with pytest.raises(ValueError, match="`model` must be a MonteCarloVAE"):
+        export_latent_model(vocabulary, vocabulary, tmp_path / "y", most_tokens=5)
+    assert not list(tmp_path.iterdir())
