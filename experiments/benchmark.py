@@ -112,6 +112,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         cells,
         imm,
         kneser_ney,
+        latents,
         lstm,
         memory,
         small_tasks,
@@ -152,6 +153,9 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     )
     rows["kneser-ney"] = functools.partial(
         kneser_ney.measure, preset, stream, seeds, (2, 3)
+    )
+    rows["latents"] = functools.partial(
+        latents.measure, preset, preset.latent_rounds, seeds
     )
     rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)
     rows["logistic"] = functools.partial(small_tasks.measure_logistic, preset, seeds)

@@ -34,6 +34,9 @@ class Preset:
         logistic_runs: Data sets of logistic regression, trained side by side.
         logistic_sizes: Examples of a data set.
         logistic_steps: Steps of gradient descent.
+        latent_samples: Samples K of an example of latent-variable models.
+        latent_batch: Examples of their batches.
+        latent_rounds: Repetitions of their timings.
         whole_figures: Whether Figure 3 of the IMM paper is computed in full.
     """
 
@@ -60,6 +63,9 @@ class Preset:
     logistic_runs: int = 300
     logistic_sizes: tuple[int, ...] = (10, 50)
     logistic_steps: int = 200
+    latent_samples: int = 16
+    latent_batch: int = 256
+    latent_rounds: int = 9
     whole_figures: bool = True
 
 
@@ -87,6 +93,9 @@ PRESETS = {
         logistic_runs=2,
         logistic_sizes=(4,),
         logistic_steps=5,
+        latent_samples=2,
+        latent_batch=4,
+        latent_rounds=1,
         whole_figures=False,
     ),
     "small": Preset(),

@@ -1,0 +1,140 @@
+"""Latent-variable models that use their latents: MI-constrained objectives.
+
+    python -m experiments.mi_vae --preset=small --lambda_=0.2
+    python -m experiments.mi_vae --study=symbols --only='vimco-16-*'
+    python -m experiments.mi_vae --preset=small --objective=renyi --trials=30
+
+Every point is a run with a row of its own; a run whose row exists is skipped, and one
+that was killed goes on where it stood (--resume). With `--trials`, settings are drawn
+in the published ranges, or chosen by Gaussian-process bandits (--search=gp).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import pathlib
+from typing import Any
+
+from absl import app, flags
+
+from experiments import flags as config_flags
+from experiments.quiet import silence_tensorflow
+
+silence_tensorflow()
+
+from experiments import run_flags  # noqa: E402
+from experiments.run_list import run_all  # noqa: E402
+from experiments.vae import report, studies, sweep, training  # noqa: E402
+from experiments.vae.config import VaeConfig, check_config  # noqa: E402
+from rlm_tf.data import Corpus, load_corpus  # noqa: E402
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_enum("preset", "small", sorted(studies.PRESETS), "Settings to start from.")
+flags.DEFINE_enum("study", None, sorted(studies.STUDIES), "The runs of a study.")
+flags.DEFINE_list("only", [], "Of a study, only runs like these (* for anything).")
+flags.DEFINE_integer("trials", 0, "So many points of a search.", lower_bound=0)
+flags.DEFINE_enum("search", "random", ["random", "gp"], "How they are chosen.")
+flags.DEFINE_integer("initial", 8, "Of gp: random ones at first.", lower_bound=1)
+flags.DEFINE_float("trade", 0.05, "What a nat of usage is worth, nats of NLL.")
+flags.DEFINE_enum(
+    "regularisation", "none", ["none", "dropout", "l2"], "What a search tunes, too."
+)
+run_flags.define_run_flags("mi_vae")
+config_flags.define_flags(VaeConfig, without=("seed",))
+
+
+def main(arguments: list[str]) -> None:
+    """Runs what is not done yet, then writes table and figure."""
+    config_flags.refuse_arguments(arguments)
+    with config_flags.user_errors():
+        chosen = _configs()
+        for config in chosen.values():
+            check_config(config)
+        corpora = {
+            name: load_corpus(name, FLAGS.data_dir)
+            for name in {config.corpus for config in chosen.values()}
+            if name
+        }
+        if FLAGS.trials:
+            rows, output = _search(chosen, corpora), pathlib.Path(FLAGS.output_dir)
+            _report(rows, output)
+            return
+        output, results = run_flags.folders(FLAGS.study)
+        runs = [
+            training.run_of(
+                name,
+                config,
+                corpora.get(config.corpus),
+                FLAGS.strategy,
+                FLAGS.checkpoint_seconds,
+            )
+            for name, config in chosen.items()
+        ]
+        _report(run_all(runs, output, results, FLAGS.resume), output)
+
+
+def _report(rows: list[dict[str, Any]], output: pathlib.Path) -> None:
+    if not rows:
+        raise ValueError(f"{output}: no point was finished.")
+    text = report.points_table(rows)
+    (output / "table.md").write_text(text + "\n", "utf-8")
+    report.pareto_figure(rows, output / "pareto.png")
+    print(f"\n{text}\n\n{output}", flush=True)
+
+
+def _search(
+    chosen: dict[str, VaeConfig], corpora: dict[str, Corpus]
+) -> list[dict[str, Any]]:
+    if FLAGS.study or len(chosen) != 1:
+        raise ValueError("--trials is for one --preset and one of --seeds.")
+    (config,) = chosen.values()
+    space = sweep.space_of(config, FLAGS.regularisation)
+    given = set(config_flags.given_flags(VaeConfig)) & {*space}
+    if given:
+        raise ValueError(f"--trials tunes what is given: {', '.join(sorted(given))}.")
+    return sweep.search(
+        config,
+        corpora.get(config.corpus),
+        space,
+        pathlib.Path(FLAGS.output_dir),
+        trials=FLAGS.trials,
+        initial=FLAGS.initial if FLAGS.search == "gp" else FLAGS.trials,
+        trade=FLAGS.trade,
+        strategy=FLAGS.strategy,
+        resume=FLAGS.resume,
+    )
+
+
+def _configs() -> dict[str, VaeConfig]:
+    seeds = run_flags.seeds()
+    if FLAGS.only and not FLAGS.study:
+        raise ValueError("--only chooses runs of a study; give --study, too.")
+    if FLAGS.study:
+        run_flags.refuse_settings_beside_study(VaeConfig, ("preset",))
+        chosen = studies.STUDIES[FLAGS.study](seeds)
+        if FLAGS.only:
+            chosen = {
+                name: config
+                for name, config in chosen.items()
+                if any(fnmatch.fnmatchcase(name, like) for like in FLAGS.only)
+            }
+    else:
+        config = config_flags.config_from_flags(studies.PRESETS[FLAGS.preset])
+        chosen = {
+            f"{FLAGS.preset}-seed{seed}": dataclasses.replace(config, seed=seed)
+            for seed in seeds
+        }
+    if not chosen:
+        raise ValueError("--only or --seeds leave no run.")
+    return chosen
+
+
+def run() -> None:
+    """Entry point of `python -m experiments.mi_vae`."""
+    app.run(main)
+
+
+if __name__ == "__main__":
+    run()

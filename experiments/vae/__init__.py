@@ -1,0 +1,1 @@
+"""Latent-variable models: settings, training, lines of the study, report."""

@@ -1,0 +1,101 @@
+"""Settings of one run of `experiments.mi_vae`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from experiments.flags import setting
+
+
+@dataclasses.dataclass(frozen=True)
+class VaeConfig:
+    """One latent-variable model and its training."""
+
+    corpus: str = setting("", "Corpus of sentences; empty: uniform symbols.")
+    fraction: float = setting(1.0, "Share of the training text that is used.")
+    most_tokens: int = setting(35, "Sentences are cut off after so many tokens.")
+    num_symbols: int = setting(1000, "Symbols, without a corpus.")
+    latents: str = setting("normal", "normal, categorical or quantised (VQ-VAE).")
+    latent_size: int = setting(40, "Normal latents.")
+    num_latents: int = setting(8, "Categorical latents.")
+    num_categories: int = setting(10, "Categories of each.")
+    commitment: float = setting(0.25, "Of quantised latents: weight to stay near.")
+    decay: float = setting(0.99, "Of their codes, moving averages.")
+    units: int = setting(128, "Width of embeddings and layers.")
+    objective: str = setting("kl", "iwae, kl, renyi or power.")
+    estimator: str = setting(
+        "dreg", "elbo, reparameterised, stl, dreg, reinforce or vimco."
+    )
+    num_samples: int = setting(16, "Samples K of the evidence.")
+    divergence_samples: int = setting(0, "Samples of the divergence; 0: the same.")
+    grouping: str = setting("difference", "With two numbers of samples: or terms.")
+    lambda_: float = setting(0.0, "Weight of the mutual information.")
+    alpha: float = setting(1.0, "Of the objectives renyi and power.")
+    batch_size: int = setting(256, "Examples of a batch.")
+    steps: int = setting(5000, "Training steps.")
+    evaluations: int = setting(5, "Evaluations of a run.")
+    eval_samples: int = setting(100, "Samples of an evaluation.")
+    learning_rate: float = setting(0.002, "Of Adam without momentum.")
+    input_dropout: float = setting(0.0, "Rate on the decoder's inputs.")
+    state_dropout: float = setting(0.0, "Rate on its recurrent state.")
+    output_dropout: float = setting(0.0, "Rate on its outputs.")
+    shared_dropout: bool = setting(True, "Whether samples share masks of dropout.")
+    l2: float = setting(0.0, "Penalty on the weights, halved square.")
+    seed: int = setting(1, "Of everything drawn.")
+
+    @property
+    def counts(self) -> int | tuple[int, int]:
+        """What `MonteCarloVAE` calls `num_samples`."""
+        if self.divergence_samples in (0, self.num_samples):
+            return self.num_samples
+        return self.num_samples, self.divergence_samples
+
+
+def check_config(config: VaeConfig) -> None:
+    """Raises ValueError for settings that no run can have.
+
+    What the model checks itself, it says when it is made.
+    """
+    if config.latents not in ("normal", "categorical", "quantised"):
+        raise ValueError(
+            "--latents must be normal, categorical or quantised, found "
+            f"{config.latents}."
+        )
+    least = {
+        "most_tokens": 2,
+        "num_symbols": 2,
+        "batch_size": 1,
+        "steps": 1,
+        "evaluations": 1,
+        "eval_samples": 1,
+        "units": 1,
+        "divergence_samples": 0,
+    }
+    for name, smallest in least.items():
+        if getattr(config, name) < smallest:
+            raise ValueError(
+                f"--{name} must be at least {smallest}, found {getattr(config, name)}."
+            )
+    if config.steps % config.evaluations:
+        raise ValueError(
+            f"--steps must be a multiple of --evaluations, {config.evaluations}; found "
+            f"{config.steps}."
+        )
+    if not 0 < config.fraction <= 1:
+        raise ValueError(f"--fraction must lie in (0, 1], found {config.fraction}.")
+    if not 0 < config.learning_rate < math.inf:
+        raise ValueError(
+            "--learning_rate must be positive and finite, found "
+            f"{config.learning_rate}."
+        )
+    if not 0 <= config.l2 < math.inf:
+        raise ValueError(f"--l2 must be finite and not negative, found {config.l2}.")
+    rates = ("input_dropout", "state_dropout", "output_dropout")
+    for name in rates:
+        if not 0 <= getattr(config, name) < 1:
+            raise ValueError(
+                f"--{name} must lie in [0, 1), found {getattr(config, name)}."
+            )
+    if not config.corpus and any(getattr(config, name) for name in rates):
+        raise ValueError("dropout is for sentences: give --corpus.")
