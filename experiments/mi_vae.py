@@ -23,11 +23,14 @@ from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
-from experiments import run_flags  # noqa: E402
+import keras  # noqa: E402
+
+from experiments import run_files, run_flags  # noqa: E402
 from experiments.run_list import run_all  # noqa: E402
 from experiments.vae import report, studies, sweep, training  # noqa: E402
 from experiments.vae.config import VaeConfig, check_config  # noqa: E402
-from rlm_tf.data import Corpus, load_corpus  # noqa: E402
+from rlm_tf.data import Corpus, Vocabulary, load_corpus  # noqa: E402
+from rlm_tf.serving import check_export_path, export_latent_model  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -57,6 +60,11 @@ def main(arguments: list[str]) -> None:
             for name in {config.corpus for config in chosen.values()}
             if name
         }
+        if FLAGS.export:
+            _check_export(list(chosen.values())[-1])
+        if FLAGS.project_steps:
+            _project(chosen, corpora)
+            return
         if FLAGS.trials:
             rows, output = _search(chosen, corpora), pathlib.Path(FLAGS.output_dir)
             _report(rows, output)
@@ -72,7 +80,10 @@ def main(arguments: list[str]) -> None:
             )
             for name, config in chosen.items()
         ]
+        run_flags.check_exportable(output, results, runs[-1].name)
         _report(run_all(runs, output, results, FLAGS.resume), output)
+        if FLAGS.export:
+            _export(output / runs[-1].name, list(chosen.values())[-1])
 
 
 def _report(rows: list[dict[str, Any]], output: pathlib.Path) -> None:
@@ -82,6 +93,43 @@ def _report(rows: list[dict[str, Any]], output: pathlib.Path) -> None:
     (output / "table.md").write_text(text + "\n", "utf-8")
     report.pareto_figure(rows, output / "pareto.png")
     print(f"\n{text}\n\n{output}", flush=True)
+
+
+def _check_export(config: VaeConfig) -> None:
+    if not config.corpus or config.latents == "quantised" or FLAGS.trials:
+        raise ValueError(
+            "--export is for models of sentences (--corpus) with normal or categorical "
+            "latents, without --trials."
+        )
+    check_export_path(FLAGS.export, overwrite=True)
+
+
+def _export(folder: pathlib.Path, config: VaeConfig) -> None:
+    """Writes the SavedModel that `--export` asks for, and shows what it says."""
+    model = keras.models.load_model(folder / "model.keras", compile=False)
+    vocabulary = Vocabulary.load(folder / "vocabulary.txt")
+    export_latent_model(
+        model,
+        vocabulary,
+        FLAGS.export,
+        most_tokens=config.most_tokens,
+        overwrite=True,
+    )
+    print(
+        f"{FLAGS.export}: SavedModel with signatures encode, decode, score, interpolate"
+    )
+
+
+def _project(chosen: dict[str, VaeConfig], corpora: dict[str, Corpus]) -> None:
+    found = {}
+    for name, config in chosen.items():
+        corpus = corpora.get(config.corpus)
+        found[name] = training.project(config, corpus, FLAGS.project_steps)
+        hours, steps = found[name]["hours_of_all_steps"], found[name]["steps"]
+        print(f"{name}: {hours:,.1f} h for {steps:,} steps", flush=True)
+    path = pathlib.Path(FLAGS.results_dir or FLAGS.output_dir) / "projection.json"
+    run_files.write_json(path, found)
+    print(path)
 
 
 def _search(

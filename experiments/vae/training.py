@@ -15,11 +15,13 @@ import tensorflow as tf
 
 from experiments import run_files
 from experiments.benchmarks import machine
+from experiments.benchmarks.lstm import train_function_step
+from experiments.benchmarks.timing import elapsed
 from experiments.run_list import Run
 from experiments.run_settings import settings_of, strategy_for
 from experiments.vae.config import VaeConfig
 from experiments.vae.model import build_model
-from rlm_tf.data import Corpus, SentenceBatches, UniformSymbols
+from rlm_tf.data import Corpus, SentenceBatches, UniformSymbols, Vocabulary
 from rlm_tf.evaluation import LatentUsage, latent_usage, quantised_usage
 from rlm_tf.models import MonteCarloVAE, VectorQuantizedVAE, count_parameters
 from rlm_tf.training import (
@@ -42,6 +44,7 @@ class Prepared(NamedTuple):
         model: Compiled.
         data: Of training; `every` steps are an epoch.
         texts: What is evaluated, by name: functions that return batches.
+        vocabulary: Of sentences.
     """
 
     config: VaeConfig
@@ -49,6 +52,7 @@ class Prepared(NamedTuple):
     model: MonteCarloVAE | VectorQuantizedVAE
     data: ResumableBatches
     texts: dict[str, Texts]
+    vocabulary: Vocabulary | None
 
 
 def run_of(
@@ -107,7 +111,8 @@ def prepare(
         model.compile(
             keras.optimizers.Adam(config.learning_rate, beta_1=0.0, epsilon=1e-8)
         )
-    return Prepared(config, settings, model, data, texts)
+    vocabulary = None if corpus is None else corpus.vocabulary
+    return Prepared(config, settings, model, data, texts, vocabulary)
 
 
 def _all_symbols(config: VaeConfig) -> Iterable[np.ndarray]:
@@ -136,9 +141,9 @@ def train(
     """Trains a model, evaluates it, and returns its row.
 
     A run that was killed goes on from its last checkpoint. The folder gets config.json,
-    metrics.jsonl, TensorBoard logs and model.keras.
+    metrics.jsonl, TensorBoard logs, model.keras and, of sentences, vocabulary.txt.
     """
-    config, settings, model, data, texts = prepared
+    config, settings, model, data, texts, vocabulary = prepared
     run_files.write_json(folder / "config.json", settings)
     log = MetricsLog(folder / "metrics.jsonl", seconds=True)
     timer = run_files.StepTimer()
@@ -163,6 +168,8 @@ def train(
         for name, batches in texts.items()
     }
     model.save(folder / "model.keras")
+    if vocabulary is not None:
+        vocabulary.save(folder / "vocabulary.txt")
     rows = read_metrics_log(log.path)
     names = ("objective", "bound", "kl", "representational_kl", "commitment")
     return {
@@ -176,6 +183,24 @@ def train(
         **timer.result(),
         "machine": machine.environment()["machine"],
         "finished": time.strftime("%Y-%m-%d"),
+    }
+
+
+def project(config: VaeConfig, corpus: Corpus | None, steps: int) -> dict[str, Any]:
+    """Times a few steps and returns the hours that all steps of a run would take."""
+    prepared = prepare(config, corpus)
+    batches = list(prepared.data.dataset.take(4))
+    step = train_function_step(prepared.model, [(x,) for x in batches])
+    for _ in batches:
+        step()
+    seconds = float(np.median([elapsed(step) for _ in range(steps)]))
+    return {
+        "parameters": count_parameters(prepared.model),
+        "step_seconds": seconds,
+        "steps": config.steps,
+        "hours_of_all_steps": seconds * config.steps / 3600,
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
     }
 
 

@@ -8,6 +8,7 @@ import json
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from experiments.vae import report, studies, sweep, training
 from experiments.vae.config import VaeConfig, check_config
@@ -59,6 +60,26 @@ def test_binary_trains_reports_and_skips_what_is_done(tmp_path):
     assert "--study has settings of its own; leave out --steps" in mistaken.stderr
     mistaken = run_binary("mi_vae", "--latents=categorical")
     assert "differentiates samples" in mistaken.stderr
+
+
+@pytest.mark.slow
+def test_sentences_are_exported_and_hours_projected(tmp_path):
+    flags = ["--preset=smoke", "--corpus=python-docs", "--fraction=0.01"]
+    flags += ["--most_tokens=6", f"--output_dir={tmp_path}"]
+    saved = tmp_path / "saved"
+    run_binary("mi_vae", *flags, f"--export={saved}", check=True)
+    signatures = tf.saved_model.load(str(saved)).signatures
+    assert set(signatures) == {"encode", "decode", "score", "interpolate"}
+    answer = signatures["score"](
+        texts=tf.constant(["the value of"]),
+        num_samples=tf.constant(3),
+        seed=tf.constant(1),
+    )
+    assert np.isfinite(answer["log_prob"]).all() and answer["lengths"][0] == 4
+    projected = run_binary("mi_vae", "--preset=smoke", "--project_steps=1", flags[-1])
+    assert "h for 20 steps" in projected.stdout
+    mistaken = run_binary("mi_vae", "--preset=smoke", f"--export={saved}", flags[-1])
+    assert "--export is for models of sentences" in mistaken.stderr
 
 
 @pytest.mark.slow
