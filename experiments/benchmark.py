@@ -11,11 +11,14 @@ PyTorch and NLTK, the peers, are optional: `pip install rlm_tf[peers]`.
 Rows, W being a width:
   lstm-W     training step of an LSTM language model: ours, Keras, PyTorch
   cells-W    the same with Mogrifier and RLSTM cells: ours, keras.layers.RNN, PyTorch
+  ratios-W   steps of Mogrifier and RLSTM against our LSTM's
   averages   what Two-Tailed Averaging adds to a step of 24 million parameters
   imm-W      step with induced model matching, in-batch contexts, against the plain step
   sampler-W  the same with the published sampler
   memory     peak memory of the crosstalk and of the direct gradient
   kneser-ney fits and distributions against NLTK
+  latents    VIMCO and DReG steps with K samples against PyTorch and one sample
+  latent-memory  their peak memory against that of the decoder alone
   grid       REINFORCE with IMM on the toroidal grid, against its authors' script
   logistic   logistic regression with IMM, many data sets at once
 """
@@ -112,6 +115,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         cells,
         imm,
         kneser_ney,
+        latent_memory,
         latents,
         lstm,
         memory,
@@ -156,6 +160,9 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     )
     rows["latents"] = functools.partial(
         latents.measure, preset, preset.latent_rounds, seeds
+    )
+    rows["latent-memory"] = functools.partial(
+        latent_memory.measure, config.preset, preset, seeds
     )
     rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)
     rows["logistic"] = functools.partial(small_tasks.measure_logistic, preset, seeds)

@@ -12,7 +12,6 @@ in the published ranges, or chosen by Gaussian-process bandits (--search=gp).
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import pathlib
 from typing import Any
 
@@ -27,15 +26,25 @@ import keras  # noqa: E402
 
 from experiments import run_files, run_flags  # noqa: E402
 from experiments.run_list import run_all  # noqa: E402
-from experiments.vae import report, studies, sweep, training  # noqa: E402
+from experiments.vae import (  # noqa: E402
+    report,
+    sentences_report,
+    signal,
+    studies,
+    sweep,
+    symbols_report,
+    training,
+)
 from experiments.vae.config import VaeConfig, check_config  # noqa: E402
 from rlm_tf.data import Corpus, Vocabulary, load_corpus  # noqa: E402
 from rlm_tf.serving import check_export_path, export_latent_model  # noqa: E402
 
 FLAGS = flags.FLAGS
 
+_STUDIES = {**studies.STUDIES, "signal": signal.models}
+
 flags.DEFINE_enum("preset", "small", sorted(studies.PRESETS), "Settings to start from.")
-flags.DEFINE_enum("study", None, sorted(studies.STUDIES), "The runs of a study.")
+flags.DEFINE_enum("study", None, sorted(_STUDIES), "The runs of a study.")
 flags.DEFINE_list("only", [], "Of a study, only runs like these (* for anything).")
 flags.DEFINE_integer("trials", 0, "So many points of a search.", lower_bound=0)
 flags.DEFINE_enum("search", "random", ["random", "gp"], "How they are chosen.")
@@ -53,8 +62,9 @@ def main(arguments: list[str]) -> None:
     config_flags.refuse_arguments(arguments)
     with config_flags.user_errors():
         chosen = _configs()
-        for config in chosen.values():
-            check_config(config)
+        if not FLAGS.trials:
+            for config in chosen.values():
+                check_config(config)
         corpora = {
             name: load_corpus(name, FLAGS.data_dir)
             for name in {config.corpus for config in chosen.values()}
@@ -77,6 +87,7 @@ def main(arguments: list[str]) -> None:
                 corpora.get(config.corpus),
                 FLAGS.strategy,
                 FLAGS.checkpoint_seconds,
+                signal.train_and_measure if FLAGS.study == "signal" else training.train,
             )
             for name, config in chosen.items()
         ]
@@ -87,11 +98,26 @@ def main(arguments: list[str]) -> None:
 
 
 def _report(rows: list[dict[str, Any]], output: pathlib.Path) -> None:
+    """Writes what the study shows, or one table and one figure."""
     if not rows:
         raise ValueError(f"{output}: no point was finished.")
-    text = report.points_table(rows)
+    output.mkdir(parents=True, exist_ok=True)
+    if FLAGS.study == "signal":
+        tables = [signal.signal_table(rows)]
+        signal.signal_figure(rows, output / "signal.png")
+    elif FLAGS.study == "sentences":
+        tables = [sentences_report.sentences_table(rows)]
+        tables.append(sentences_report.best_table(rows))
+        sentences_report.sentences_figure(rows, output / "sentences.png")
+    else:
+        tables = [report.points_table(rows)]
+        report.pareto_figure(rows, output / "pareto.png")
+    if FLAGS.study == "symbols":
+        tables.append(symbols_report.levels_table(rows))
+        symbols_report.panels_figure(rows, output / "symbols.png")
+        symbols_report.rates_figure(rows, output / "rates.png")
+    text = "\n\n".join(tables)
     (output / "table.md").write_text(text + "\n", "utf-8")
-    report.pareto_figure(rows, output / "pareto.png")
     print(f"\n{text}\n\n{output}", flush=True)
 
 
@@ -161,22 +187,14 @@ def _configs() -> dict[str, VaeConfig]:
         raise ValueError("--only chooses runs of a study; give --study, too.")
     if FLAGS.study:
         run_flags.refuse_settings_beside_study(VaeConfig, ("preset",))
-        chosen = studies.STUDIES[FLAGS.study](seeds)
-        if FLAGS.only:
-            chosen = {
-                name: config
-                for name, config in chosen.items()
-                if any(fnmatch.fnmatchcase(name, like) for like in FLAGS.only)
-            }
+        chosen = _STUDIES[FLAGS.study](seeds)
     else:
         config = config_flags.config_from_flags(studies.PRESETS[FLAGS.preset])
         chosen = {
             f"{FLAGS.preset}-seed{seed}": dataclasses.replace(config, seed=seed)
             for seed in seeds
         }
-    if not chosen:
-        raise ValueError("--only or --seeds leave no run.")
-    return chosen
+    return run_flags.runs_like(chosen, FLAGS.only)
 
 
 def run() -> None:

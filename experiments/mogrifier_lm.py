@@ -14,7 +14,6 @@ skipped, and one that was killed goes on where it stood (--resume).
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import functools
 import pathlib
 
@@ -112,6 +111,7 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
         ]
     parts = [report.results_table(rows), report.ways_table(rows)]
     text = "\n\n".join(filter(None, parts))
+    output.mkdir(parents=True, exist_ok=True)
     (output / "table.md").write_text(text + "\n", "utf-8")
     report.results_figure(rows, output / "results.png")
     print(f"\n{text}\n\n{output}", flush=True)
@@ -147,12 +147,6 @@ def _configs() -> dict[str, configs.RunConfig]:
         run_flags.refuse_settings_beside_study(configs.RunConfig, ("preset",))
         rows = run_flags.folders()[1]
         chosen = STUDIES[FLAGS.study](seeds, rows)
-        if FLAGS.only:
-            chosen = {
-                name: config
-                for name, config in chosen.items()
-                if any(fnmatch.fnmatchcase(name, like) for like in FLAGS.only)
-            }
     else:
         config = configs.without_idle(
             config_flags.config_from_flags(PRESETS[FLAGS.preset]),
@@ -164,9 +158,7 @@ def _configs() -> dict[str, configs.RunConfig]:
             )
             for seed in seeds
         }
-    if not chosen:
-        raise ValueError("--only or --seeds leave no run.")
-    return chosen
+    return run_flags.runs_like(chosen, FLAGS.only)
 
 
 def run() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import pathlib
 from typing import Any
 
@@ -102,6 +103,22 @@ def refuse_settings_beside_study(config_class: type, others: tuple[str, ...]) ->
         raise ValueError(
             f"--study has settings of its own; leave out --{', --'.join(given)}."
         )
+
+
+def runs_like(chosen: dict[str, Any], only: list[str]) -> dict[str, Any]:
+    """Returns the runs whose names are like one of `only`, all if that is empty.
+
+    Raises:
+        ValueError: If none is left.
+    """
+    found = {
+        name: config
+        for name, config in chosen.items()
+        if not only or any(fnmatch.fnmatchcase(name, like) for like in only)
+    }
+    if not found:
+        raise ValueError("--only or --seeds leave no run.")
+    return found
 
 
 def check_exportable(output: pathlib.Path, results: pathlib.Path, name: str) -> None:

@@ -26,6 +26,9 @@ tf.config.set_logical_device_configuration(
     [tf.config.LogicalDeviceConfiguration()] * 2,
 )
 
+# Rewriting graphs takes longer, too, than they then run. Binaries do it as ever.
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
 
 @pytest.fixture(scope="session")
 def two_replicas() -> tf.distribute.Strategy:

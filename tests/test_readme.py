@@ -15,7 +15,7 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 @pytest.mark.slow
 def test_the_examples_run(tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
-    train, load, recurrent, policy = examples
+    train, load, recurrent, latent, policy = examples
     saved = tmp_path / "mine.keras"
     smaller = {
         "width=200, num_layers=2": "width=4, num_layers=1",
@@ -37,8 +37,18 @@ def test_the_examples_run(tmp_path):
     for text, replacement in smaller.items():
         assert text in recurrent
         recurrent = recurrent.replace(text, replacement)
-    exec(compile(train + load + recurrent, str(README), "exec"), {})
-    for name in ("mine", "mogrifier"):
+    smaller = {
+        "LSTMCell(64)": "LSTMCell(4)",
+        "(corpus.train, eos": "(corpus.train[:3000], eos",
+        "epochs=10": "epochs=1, steps_per_epoch=3",
+        "count=100": "count=3",
+        '"saved_models/latents"': repr(str(tmp_path / "latents")),
+    }
+    for text, replacement in smaller.items():
+        assert text in latent
+        latent = latent.replace(text, replacement)
+    exec(compile(train + load + recurrent + latent, str(README), "exec"), {})
+    for name in ("mine", "mogrifier", "latents"):
         assert (tmp_path / name / "saved_model.pb").exists()
     assert policy.count("epochs=100") == 2
     policy = policy.replace("epochs=100", "epochs=2").replace(

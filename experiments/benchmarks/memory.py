@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import pathlib
 import statistics
-import subprocess
 import sys
 
 import tqdm
 
 from experiments.benchmarks.preset import PRESETS, Preset
+from experiments.benchmarks.processes import (
+    STATUS,
+    in_a_process,
+    mebibytes,
+    resident,
+)
 from experiments.benchmarks.timing import Line, Row
-
-_STATUS = pathlib.Path("/proc/self/status")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,7 @@ def measure(name: str, preset: Preset, data_dir: str, seeds: tuple[int, ...]) ->
         RuntimeError: If one of the processes fails.
     """
     wanted = {"crosstalk": preset.crosstalk_ks, "direct": preset.direct_ks}
-    if not _STATUS.is_file():
+    if not STATUS.is_file():
         return Row([Line("peak memory of the IMM step", "needs /proc (Linux)")], {})
     found: dict[str, dict[int, list[float]]] = {}
     points = []
@@ -63,7 +64,7 @@ def measure(name: str, preset: Preset, data_dir: str, seeds: tuple[int, ...]) ->
         for _ in range(preset.memory_processes)
     ]
     for point in tqdm.tqdm(wanted_points, desc="memory", leave=False, disable=None):
-        numbers = _in_a_process(point)
+        numbers = in_a_process(__spec__.name, point)
         points.append(dataclasses.asdict(point) | numbers)
         by_k = found.setdefault(point.gradient, {})
         by_k.setdefault(point.k, []).append(numbers["step_mib"])
@@ -76,38 +77,13 @@ def measure(name: str, preset: Preset, data_dir: str, seeds: tuple[int, ...]) ->
             lines.append(
                 Line(
                     f"peak memory of the paper's sampler, {gradient} gradient, k = {k}",
-                    _mebibytes(by_k[k]),
-                    f"k = {first}: {_mebibytes(by_k[first])}",
+                    mebibytes(by_k[k]),
+                    f"k = {first}: {mebibytes(by_k[first])}",
                     f"{ratio:.2f}",
                     "at most 1.2" if bounded else "",
                 )
             )
     return Row(lines, {"points": points})
-
-
-def _mebibytes(values: list[float]) -> str:
-    middle = f"{statistics.median(values):,.0f} MiB"
-    if len(values) == 1:
-        return middle
-    return f"{middle} ({min(values):,.0f} to {max(values):,.0f})"
-
-
-def _in_a_process(point: Point) -> dict[str, float]:
-    root = str(pathlib.Path(__file__).parents[2])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    result = subprocess.run(
-        [sys.executable, "-m", __name__, json.dumps(dataclasses.asdict(point))],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if result.returncode:
-        last = (result.stderr.strip() or "no message").splitlines()[-1]
-        raise RuntimeError(
-            f"memory: {point} ended with status {result.returncode}: {last}"
-        )
-    return json.loads(result.stdout.splitlines()[-1])
 
 
 # === In the process ===
@@ -139,26 +115,15 @@ def measure_point(point: Point) -> dict[str, float]:
     step = train_function_step(model, batches)
     model.active.assign(0.0)
     step()
-    baseline = _resident("VmRSS")
+    baseline = resident("VmRSS")
     model.active.assign(1.0)
     step()
-    peak = _resident("VmHWM")
+    peak = resident("VmHWM")
     return {
         "baseline_mib": baseline,
         "peak_mib": peak,
         "step_mib": peak - baseline,
     }
-
-
-def _resident(field: str) -> float:
-    """Returns an entry of the process's status in MiB: VmRSS now, VmHWM at its peak.
-
-    `ru_maxrss` would not do: a new process inherits it from the one that started it.
-    """
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"{_STATUS}: no entry {field}.")
 
 
 if __name__ == "__main__":

@@ -32,10 +32,13 @@ class VaeConfig:
     grouping: str = setting("difference", "With two numbers of samples: or terms.")
     lambda_: float = setting(0.0, "Weight of the mutual information.")
     alpha: float = setting(1.0, "Of the objectives renyi and power.")
+    baseline: str = setting("swap_in", "Of vimco: swap_in or leave_one_out.")
+    trainable_prior: bool = setting(False, "Whether the prior is learnt.")
     batch_size: int = setting(256, "Examples of a batch.")
     steps: int = setting(5000, "Training steps.")
-    evaluations: int = setting(5, "Evaluations of a run.")
+    epochs: int = setting(5, "Parts of a run, each with a line of metrics.jsonl.")
     eval_samples: int = setting(100, "Samples of an evaluation.")
+    eval_sentences: int = setting(0, "Evaluate so many of each text; 0: all.")
     learning_rate: float = setting(0.002, "Of Adam without momentum.")
     input_dropout: float = setting(0.0, "Rate on the decoder's inputs.")
     state_dropout: float = setting(0.0, "Rate on its recurrent state.")
@@ -67,20 +70,28 @@ def check_config(config: VaeConfig) -> None:
         "num_symbols": 2,
         "batch_size": 1,
         "steps": 1,
-        "evaluations": 1,
+        "epochs": 1,
         "eval_samples": 1,
         "units": 1,
         "divergence_samples": 0,
+        "eval_sentences": 0,
     }
     for name, smallest in least.items():
         if getattr(config, name) < smallest:
             raise ValueError(
                 f"--{name} must be at least {smallest}, found {getattr(config, name)}."
             )
-    if config.steps % config.evaluations:
+    if config.steps % config.epochs:
         raise ValueError(
-            f"--steps must be a multiple of --evaluations, {config.evaluations}; found "
+            f"--steps must be a multiple of --epochs, {config.epochs}; found "
             f"{config.steps}."
+        )
+    if config.latents == "quantised":
+        _refuse_idle(config)
+    elif config.objective in ("renyi", "power") and config.alpha == 1:
+        raise ValueError(
+            f"--objective={config.objective} needs --alpha; at 1 it is "
+            f"{'kl' if config.objective == 'renyi' else 'iwae'}."
         )
     if not 0 < config.fraction <= 1:
         raise ValueError(f"--fraction must lie in (0, 1], found {config.fraction}.")
@@ -99,3 +110,21 @@ def check_config(config: VaeConfig) -> None:
             )
     if not config.corpus and any(getattr(config, name) for name in rates):
         raise ValueError("dropout is for sentences: give --corpus.")
+
+
+def _refuse_idle(config: VaeConfig) -> None:
+    """Raises ValueError for settings of estimates that a VQ-VAE does not have."""
+    default = VaeConfig()
+    for name in (
+        "objective",
+        "estimator",
+        "num_samples",
+        "divergence_samples",
+        "grouping",
+        "lambda_",
+        "alpha",
+        "baseline",
+        "trainable_prior",
+    ):
+        if getattr(config, name) != getattr(default, name):
+            raise ValueError(f"--latents=quantised has no --{name}; leave it out.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 
 from experiments.vae.config import VaeConfig
@@ -55,11 +57,10 @@ def build_model(
             seed=seed + 3,
             l2=config.l2,
         )
-    latents: Latents = NormalLatents(config.latent_size, seed=seed)
+    prior: dict[str, Any] = {"trainable_prior": config.trainable_prior, "seed": seed}
+    latents: Latents = NormalLatents(config.latent_size, **prior)
     if config.latents == "categorical":
-        latents = CategoricalLatents(
-            config.num_latents, config.num_categories, seed=seed
-        )
+        latents = CategoricalLatents(config.num_latents, config.num_categories, **prior)
     return MonteCarloVAE(
         encoder,
         latents,
@@ -70,6 +71,7 @@ def build_model(
         lambda_=config.lambda_,
         alpha=config.alpha,
         grouping=config.grouping,  # type: ignore[arg-type]
+        baseline=config.baseline,  # type: ignore[arg-type]
         seed=seed + 3,
         l2=config.l2,
     )

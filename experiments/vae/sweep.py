@@ -96,9 +96,13 @@ def search(
     """
     if not resume:
         shutil.rmtree(output / "search", ignore_errors=True)
-    check_config(config)
     # A mistake in what all trials share shows now, not in each of them.
-    shared = training.prepare(config, corpus, strategy).settings
+    some = dataclasses.replace(config, alpha=2.0 if "alpha" in space else config.alpha)
+    check_config(some)
+    shared = {
+        **training.prepare(some, corpus, strategy).settings,
+        "alpha": config.alpha,
+    }
     wanted = {**shared, "space": {k: list(v) for k, v in space.items()}, "trade": trade}
     path = output / "search.json"
     if path.exists() and (output / "search").exists():

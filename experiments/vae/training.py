@@ -61,8 +61,9 @@ def run_of(
     corpus: Corpus | None,
     strategy: str,
     checkpoint_seconds: float,
+    train: Callable[..., dict[str, Any]],
 ) -> Run:
-    """Returns a run for `run_all`."""
+    """Returns a run for `run_all`; `train` is the function here, or one like it."""
     settings = dataclasses.asdict(config)
     if corpus is not None:
         settings = settings_of(config, corpus)
@@ -83,7 +84,7 @@ def prepare(
         ValueError: If settings are impossible.
     """
     keras.utils.set_random_seed(config.seed)
-    every = config.steps // config.evaluations
+    every = config.steps // config.epochs
     if corpus is None:
         size, end_id = config.num_symbols, 0
         symbols = UniformSymbols(size, config.batch_size, every, config.seed)
@@ -104,7 +105,10 @@ def prepare(
             )
         }
         data = ResumableBatches(_steps_of(sentences["train"], every), steps=every)
-        texts = {name: s.in_order_of_length for name, s in sentences.items()}
+        texts = {
+            name: functools.partial(s.in_order_of_length, config.eval_sentences or None)
+            for name, s in sentences.items()
+        }
         settings = settings_of(config, corpus)
     with strategy_for(config.batch_size, strategy).scope():
         model = build_model(config, size, end_id)
@@ -158,9 +162,9 @@ def train(
     )
     model.fit(
         data.dataset,
-        epochs=config.evaluations,
+        epochs=config.epochs,
         shuffle=False,
-        callbacks=[saver, run_files.EpochProgress(folder.name, config.evaluations)],
+        callbacks=[saver, run_files.EpochProgress(folder.name, config.epochs)],
         verbose=0,
     )
     found = {

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
+from rlm_tf.padding import PADDING
 
-PADDING = -1
 # So many batches are sorted by length together.
 _POOL = 50
 
@@ -97,9 +97,13 @@ class SentenceBatches:
 
         return tf.data.Dataset.from_tensor_slices(batches).map(look_up)
 
-    def in_order_of_length(self) -> Iterator[np.ndarray]:
-        """Yields batches `[B, T]` of all sentences once; the last may be smaller."""
-        lengths = (self.sentences != PADDING).sum(axis=1)
+    def in_order_of_length(self, count: int | None = None) -> Iterator[np.ndarray]:
+        """Yields batches `[B, T]` of all sentences once; the last may be smaller.
+
+        Args:
+            count: Only the first so many sentences of the text, None for all.
+        """
+        lengths = (self.sentences[:count] != PADDING).sum(axis=1)
         order = np.argsort(lengths, kind="stable")
         for first in range(0, len(order), self.batch_size):
             rows = order[first : first + self.batch_size]

@@ -5,6 +5,7 @@ from rlm_tf.evaluation.dynamic import (
     GradientStatistics,
     gradient_statistics,
 )
+from rlm_tf.evaluation.gradient_signal import GradientSignal, gradient_signal
 from rlm_tf.evaluation.induced import InducedPerplexity, induced_perplexity
 from rlm_tf.evaluation.latent_usage import LatentUsage, latent_usage, quantised_usage
 from rlm_tf.evaluation.log_probs import restricted_target_log_probs, target_log_probs
@@ -29,6 +30,7 @@ __all__ = [
     "CorpusPerplexity",
     "CrossValidation",
     "DynamicEvaluation",
+    "GradientSignal",
     "GradientStatistics",
     "InducedPerplexity",
     "LatentUsage",
@@ -37,6 +39,7 @@ __all__ = [
     "cross_validate_logistic",
     "evaluate",
     "fit_scaling_law",
+    "gradient_signal",
     "gradient_statistics",
     "has_dropout",
     "induced_perplexity",

@@ -85,7 +85,8 @@ def latent_usage(
     sizes = [chunk] * (num_samples // chunk)
     if num_samples % chunk:
         sizes.append(num_samples % chunk)
-    encode = tf.function(lambda x: _encoded(model, x))
+    # Sentences of every length have one graph.
+    encode = tf.function(lambda x: _encoded(model, x), reduce_retracing=True)
     score = tf.function(_scored, reduce_retracing=True)
     sums: list[np.ndarray] = []
     posteriors: list[dict[str, np.ndarray]] = []
@@ -129,7 +130,7 @@ def quantised_usage(model: VectorQuantizedVAE, batches: Iterable[Any]) -> Latent
     Raises:
         ValueError: If there is no batch.
     """
-    score = tf.function(lambda x: model.bound(x))
+    score = tf.function(lambda x: model.bound(x), reduce_retracing=True)
     losses: list[np.ndarray] = []
     codes: list[np.ndarray] = []
     tokens = 0

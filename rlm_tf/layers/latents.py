@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
 import keras
@@ -11,6 +12,7 @@ import tensorflow_probability as tfp
 
 from rlm_tf.checks import check_integer
 from rlm_tf.layers.replica_noise import replica_noise
+from rlm_tf.layers.seeded_initializers import random_of
 from rlm_tf.numerics import at_least_single
 
 tfd = tfp.distributions
@@ -42,19 +44,24 @@ class Latents(keras.layers.Layer):
     @property
     def event_shape(self) -> tuple[int, ...]:
         """The shape of one example's latents."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `event_shape`.")
 
     def call(self, features: tf.Tensor) -> dict[str, tf.Tensor]:
         """Maps features `[B, F]` to the parameters of q(z|x), each `[B, ...]`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `call`.")
 
     def posterior(self, parameters: dict[str, tf.Tensor]) -> Distribution:
         """Returns q(z|x), batch `[B]`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `posterior`.")
 
     def prior(self) -> Distribution:
         """Returns p(z), no batch."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `prior`.")
+
+    @property
+    def prior_variables(self) -> list[keras.Variable]:
+        """What the prior has learnt, empty if it is fixed."""
+        raise NotImplementedError(f"{type(self).__name__} has no `prior_variables`.")
 
     def sample(
         self,
@@ -63,7 +70,7 @@ class Latents(keras.layers.Layer):
         seed_generator: keras.random.SeedGenerator,
     ) -> tf.Tensor:
         """Returns independent draws from q(z|x), `[K, B, *event_shape]`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `sample`.")
 
     def centre(self, parameters: dict[str, tf.Tensor]) -> tf.Tensor:
         """Returns the mean of q(z|x), `[B, *event_shape]`."""
@@ -71,7 +78,7 @@ class Latents(keras.layers.Layer):
 
     def nearest(self, values: tf.Tensor) -> tf.Tensor:
         """Returns the possible latents that are nearest to values `[..., *event]`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `nearest`.")
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -80,8 +87,21 @@ class Latents(keras.layers.Layer):
             "seed": self.seed,
         }
 
+    def _noise(
+        self,
+        draw: Callable[[Any, tf.Tensor], tf.Tensor],
+        parameters: tf.Tensor,
+        num_samples: int,
+        seed_generator: keras.random.SeedGenerator,
+    ) -> tf.Tensor:
+        """Returns noise `[K, B, *event_shape]` for parameters `[B, *event_shape]`."""
+        rows = parameters.shape[0] or tf.shape(parameters)[0]
+        shape = [num_samples, rows, *self.event_shape]
+        return replica_noise(draw, shape, seed_generator, batch_axis=1)
+
     def _head(self, units: int, number: int) -> keras.layers.Dense:
-        initializer = keras.initializers.GlorotUniform(seed=self.seed + number)
+        seeds = random_of(self, self.seed).integers(2**31, size=number + 1)
+        initializer = keras.initializers.GlorotUniform(seed=int(seeds[number]))
         return keras.layers.Dense(
             units, kernel_initializer=initializer, dtype=self.dtype_policy
         )
@@ -147,6 +167,12 @@ class NormalLatents(Latents):
             at_least_single(self.prior_mean), tf.exp(0.5 * log_variance)
         )
 
+    @property
+    def prior_variables(self) -> list[keras.Variable]:
+        if not self.trainable_prior:
+            return []
+        return [self.prior_mean, self.prior_log_variance]
+
     def sample(
         self,
         parameters: dict[str, tf.Tensor],
@@ -154,13 +180,11 @@ class NormalLatents(Latents):
         seed_generator: keras.random.SeedGenerator,
     ) -> tf.Tensor:
         mean = parameters["mean"]
-        rows = mean.shape[0] or tf.shape(mean)[0]
 
         def draw(shape: Any, seed: tf.Tensor) -> tf.Tensor:
             return tf.random.stateless_normal(shape, seed, dtype=mean.dtype)
 
-        shape = [num_samples, rows, self.size]
-        noise = replica_noise(draw, shape, seed_generator, batch_axis=1)
+        noise = self._noise(draw, mean, num_samples, seed_generator)
         return mean + tf.exp(0.5 * parameters["log_variance"]) * noise
 
     def nearest(self, values: tf.Tensor) -> tf.Tensor:
@@ -229,6 +253,10 @@ class CategoricalLatents(Latents):
         dtype = at_least_single(tf.zeros([], self.compute_dtype)).dtype
         return _independent(tf.zeros(self.event_shape, dtype))
 
+    @property
+    def prior_variables(self) -> list[keras.Variable]:
+        return [self.prior_logits] if self.trainable_prior else []
+
     def sample(
         self,
         parameters: dict[str, tf.Tensor],
@@ -236,15 +264,13 @@ class CategoricalLatents(Latents):
         seed_generator: keras.random.SeedGenerator,
     ) -> tf.Tensor:
         logits = parameters["logits"]
-        rows = logits.shape[0] or tf.shape(logits)[0]
 
         def draw(shape: Any, seed: tf.Tensor) -> tf.Tensor:
             # Never zero, whose logarithm is infinite.
             least = logits.dtype.as_numpy_dtype(2.0**-100)
             return tf.random.stateless_uniform(shape, seed, least, 1.0, logits.dtype)
 
-        shape = [num_samples, rows, *self.event_shape]
-        noise = replica_noise(draw, shape, seed_generator, batch_axis=1)
+        noise = self._noise(draw, logits, num_samples, seed_generator)
         # The largest of logits with Gumbel noise is a draw.
         drawn = tf.argmax(
             tf.stop_gradient(logits) - tf.math.log(-tf.math.log(noise)), -1

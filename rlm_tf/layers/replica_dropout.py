@@ -31,7 +31,7 @@ def replica_dropout(
         seed_generator: Where the seed of this draw comes from.
         batch_axis: The axis of `inputs` that is divided among replicas.
         noise_shape: Shape of the mask, 1 where it is shared; None entries and None mean
-            those of `inputs`.
+            those of `inputs`. With 1 as its `batch_axis` all replicas share a mask.
     """
     shape: list[Any] = [
         size if size is not None else tf.shape(inputs)[axis]
@@ -39,13 +39,16 @@ def replica_dropout(
     ]
     for axis, size in enumerate(noise_shape or ()):
         shape[axis] = shape[axis] if size is None else size
+    is_shared = noise_shape is not None and noise_shape[batch_axis] == 1
     # Half precision would round the rates: bfloat16 knows steps of 1/128.
     precision = tf.float64 if inputs.dtype == tf.float64 else tf.float32
 
     def draw(shape: Sequence[Any], seed: tf.Tensor) -> tf.Tensor:
         return tf.random.stateless_uniform(shape, seed, 0, 1, precision)
 
-    noise = replica_noise(draw, shape, seed_generator, batch_axis)
+    noise = replica_noise(
+        draw, shape, seed_generator, None if is_shared else batch_axis
+    )
     scaled = inputs * tf.cast(1.0 / (1.0 - rate), inputs.dtype)
     kept = tf.where(noise >= rate, scaled, tf.zeros_like(scaled))
     kept.set_shape(inputs.shape)

@@ -16,7 +16,7 @@ def replica_noise(
     draw: Draw,
     shape: Sequence[Any],
     seed_generator: keras.random.SeedGenerator,
-    batch_axis: int,
+    batch_axis: int | None,
 ) -> tf.Tensor:
     """Returns this replica's rows of what is drawn for the batch of all replicas.
 
@@ -26,21 +26,22 @@ def replica_noise(
 
     Args:
         draw: Stateless function of shape and seed.
-        shape: Of the result; where `batch_axis` is 1, all replicas get the same.
+        shape: Of the result.
         seed_generator: Where the seed of this draw comes from.
-        batch_axis: The axis that is divided among replicas.
+        batch_axis: The axis that is divided among replicas; None: all get the same.
     """
     shape = list(shape)
     static = [size if isinstance(size, int) else None for size in shape]
     seed = tf.math.floormod(seed_generator.next(), tf.int32.max - 1)
     context = tf.distribute.get_replica_context()
     replicas = 1 if context is None else context.num_replicas_in_sync
-    own_rows = shape[batch_axis]
-    divided = replicas > 1 and not (isinstance(own_rows, int) and own_rows == 1)
-    if divided:
+    seed = tf.cast(seed, tf.int32)
+    if replicas == 1 or batch_axis is None:
+        noise = draw(shape, seed)
+    else:
+        own_rows = shape[batch_axis]
         shape[batch_axis] = own_rows * replicas
-    noise = draw(shape, tf.cast(seed, tf.int32))
-    if divided:
+        noise = draw(shape, seed)
         first = own_rows * tf.cast(context.replica_id_in_sync_group, tf.int32)
         noise = tf.gather(noise, first + tf.range(own_rows), axis=batch_axis)
     noise.set_shape(static)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import keras
 import numpy as np
 
@@ -14,6 +16,15 @@ def reseeded(
     if "seed" in config:
         config["seed"] = seed
     return type(initializer).from_config(config)
+
+
+def random_of(owner: object, seed: int) -> np.random.Generator:
+    """Returns a generator for the seeds of a layer's parts, other ones a class.
+
+    Layers of two classes that get the same seed begin with different weights.
+    """
+    name = type(owner).__name__.encode()
+    return np.random.default_rng([zlib.crc32(name), seed])
 
 
 class SeededInitializers:

@@ -12,8 +12,10 @@ from rlm_tf.checks import check_ids, check_integer, check_shapes
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.replica_dropout import replica_dropout
-from rlm_tf.layers.sentence_encoder import PADDING, recurrent, token_embedding
+from rlm_tf.layers.seeded_initializers import random_of
+from rlm_tf.layers.sentence_encoder import recurrent, token_embedding
 from rlm_tf.layers.softmax_output import SoftmaxOutput
+from rlm_tf.padding import PADDING
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -93,7 +95,7 @@ class SentenceDecoder(keras.layers.Layer):
         self.output_dropout = output_dropout
         self.shared_dropout = shared_dropout
         self.seed = seed
-        self._create_networks(np.random.default_rng(seed))
+        self._create_networks(random_of(self, seed))
         self.built = True
 
     @property

@@ -13,9 +13,9 @@ from rlm_tf.layers.cell_copies import copy_cell
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent import Recurrent
+from rlm_tf.layers.seeded_initializers import random_of
 from rlm_tf.layers.token_embedding import TokenEmbedding
-
-PADDING = -1
+from rlm_tf.padding import PADDING
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -57,7 +57,7 @@ class SentenceEncoder(keras.layers.Layer):
         self.embedding_width = embedding_width
         self.output_size = cell.output_size
         self.seed = seed
-        random = np.random.default_rng(seed)
+        random = random_of(self, seed)
         width = embedding_width or cell.output_size
         self.embedding = token_embedding(self, vocabulary_size, width, random)
         self.forward = recurrent(self, cell, width, random)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_ids, check_integer, check_shapes
+from rlm_tf.layers.seeded_initializers import random_of
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
 
@@ -39,14 +41,15 @@ class SymbolEncoder(keras.layers.Layer):
         self.units = units
         self.output_size = units
         self.seed = seed
+        random = random_of(self, seed)
         self.embedding = TokenEmbedding(
             num_symbols,
             units,
-            initializer=keras.initializers.RandomNormal(stddev=1.0, seed=seed),
+            initializer=_normal(random),
             dtype=self.dtype_policy,
         )
         self.embedding.build((None,))
-        self.hidden = [_tanh(self, units, number) for number in (1, 2)]
+        self.hidden = [_tanh(self, units, random) for _ in range(2)]
         for layer in self.hidden:
             layer.build((None, units))
         self.built = True
@@ -117,28 +120,25 @@ class SymbolDecoder(keras.layers.Layer):
         self.num_layers = num_layers
         self.embed = embed
         self.seed = seed
+        random = random_of(self, seed)
         width = latent_size
         self.embedding: keras.layers.Dense | None = None
         if embed:
             self.embedding = keras.layers.Dense(
                 units,
                 use_bias=False,
-                kernel_initializer=keras.initializers.RandomNormal(
-                    stddev=1.0, seed=seed
-                ),
+                kernel_initializer=_normal(random),
                 dtype=self.dtype_policy,
             )
             self.embedding.build((None, width))
             width = units
-        self.hidden = [_tanh(self, units, n + 1) for n in range(num_layers)]
+        self.hidden = [_tanh(self, units, random) for _ in range(num_layers)]
         for layer in self.hidden:
             layer.build((None, width))
             width = units
         self.output_layer = SoftmaxOutput(
             num_symbols,
-            kernel_initializer=keras.initializers.GlorotUniform(
-                seed=seed + num_layers + 1
-            ),
+            kernel_initializer=_glorot(random),
             dtype=self.dtype_policy,
         )
         self.output_layer.build((None, units))
@@ -181,11 +181,22 @@ class SymbolDecoder(keras.layers.Layer):
         }
 
 
-def _tanh(owner: Any, units: int, number: int) -> keras.layers.Dense:
-    initializer = keras.initializers.GlorotUniform(seed=owner.seed + number)
+def _normal(random: np.random.Generator) -> keras.initializers.Initializer:
+    return keras.initializers.RandomNormal(stddev=1.0, seed=_seed(random))
+
+
+def _glorot(random: np.random.Generator) -> keras.initializers.Initializer:
+    return keras.initializers.GlorotUniform(seed=_seed(random))
+
+
+def _seed(random: np.random.Generator) -> int:
+    return int(random.integers(2**31))
+
+
+def _tanh(owner: Any, units: int, random: np.random.Generator) -> keras.layers.Dense:
     return keras.layers.Dense(
         units,
         activation="tanh",
-        kernel_initializer=initializer,
+        kernel_initializer=_glorot(random),
         dtype=owner.dtype_policy,
     )

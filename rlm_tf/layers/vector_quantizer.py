@@ -32,19 +32,21 @@ class VectorQuantizer(keras.layers.Layer):
 
     Codes are not trained by gradients: each is the mean of the inputs that were nearest
     to it, with weights that fall by `decay` a training step (van den Oord et al. 2017,
-    appendix A.1). Replicas move them together.
+    appendix A.1). A code that nothing is near to stays where it is. Replicas move codes
+    together.
 
     Args:
         num_latents: L.
         num_categories: C.
         size: D.
         decay: In [0, 1).
-        seed: Of the first codes, standard normal.
+        seed: Of the first codes, normal with norms of about 1.
         **kwargs: Of `keras.layers.Layer`.
 
     Call arguments:
         inputs: `[B, L, D]`.
         training: Whether codes move.
+        weights: `[B]`, what an input counts in the means, 0 or more; None: 1.
     """
 
     def __init__(
@@ -79,20 +81,24 @@ class VectorQuantizer(keras.layers.Layer):
         self.counts = self.add_weight(
             name="counts", shape=shape, initializer="ones", **options
         )
-        self.sums = self.add_weight(
-            name="sums",
+        self.codes = self.add_weight(
+            name="codes",
             shape=(*shape, size),
-            initializer=keras.initializers.RandomNormal(stddev=1.0, seed=seed),
+            initializer=keras.initializers.RandomNormal(stddev=size**-0.5, seed=seed),
             **options,
         )
         self.built = True
 
     def codebooks(self) -> tf.Tensor:
         """Returns the codes, `[L, C, D]`."""
-        counts = tf.convert_to_tensor(self.counts)
-        return tf.convert_to_tensor(self.sums) / counts[:, :, tf.newaxis]
+        return tf.convert_to_tensor(self.codes)
 
-    def call(self, inputs: tf.Tensor, training: bool = False) -> Quantized:
+    def call(
+        self,
+        inputs: tf.Tensor,
+        training: bool = False,
+        weights: tf.Tensor | None = None,
+    ) -> Quantized:
         check_shapes(
             "VectorQuantizer", inputs=(inputs, f"B {self.num_latents} {self.size}")
         )
@@ -105,6 +111,8 @@ class VectorQuantizer(keras.layers.Layer):
         chosen = tf.one_hot(codes, self.num_categories)
         nearest = tf.einsum("blc,lcd->bld", chosen, books)
         if training:
+            if weights is not None:
+                chosen *= tf.cast(weights, tf.float32)[:, tf.newaxis, tf.newaxis]
             self._move(tf.stop_gradient(vectors), chosen)
         commitment = tf.reduce_sum((vectors - nearest) ** 2, axis=(1, 2))
         straight = vectors + tf.stop_gradient(nearest - vectors)
@@ -118,9 +126,15 @@ class VectorQuantizer(keras.layers.Layer):
             counts, sums = context.all_reduce(
                 tf.distribute.ReduceOp.SUM, [counts, sums]
             )
-        keep = self.decay
-        self.counts.assign(keep * self.counts.value + (1 - keep) * counts)
-        self.sums.assign(keep * self.sums.value + (1 - keep) * sums)
+        news = 1 - self.decay
+        before = self.codes.value
+        kept = self.decay * self.counts.value + news * counts
+        # What the moving averages of sums and counts have as their quotient, without
+        # the sums: both vanish where a code is not used for long.
+        share = tf.math.divide_no_nan(news, kept)[:, :, tf.newaxis]
+        difference = sums - counts[:, :, tf.newaxis] * before
+        self.codes.assign(before + share * difference)
+        self.counts.assign(kept)
 
     def get_config(self) -> dict[str, Any]:
         return {

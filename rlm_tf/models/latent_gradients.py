@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from rlm_tf.models.term import Gradient
-from rlm_tf.numerics import at_least_single
+from rlm_tf.numerics import at_least_single, cast_like
 from rlm_tf.objectives import monte_carlo, monte_carlo_terms
+from rlm_tf.objectives.elbo import elbo, elbo_weights
 from rlm_tf.objectives.gradient_estimators import (
     SCORE_FUNCTION,
     Cotangents,
@@ -46,8 +47,7 @@ def sample_cotangents(
     Args:
         model: Whose objective and estimator.
         samples: Of a batch.
-        kl: KL(q(z|x) || p(z)) `[B]`, with the estimator `elbo`: the objective is the
-            mean of ln p(x|z) minus beta times it.
+        kl: KL(q(z|x) || p(z)) `[B]`, with the estimator `elbo`.
     """
     if kl is None:
         return cotangents(
@@ -57,12 +57,13 @@ def sample_cotangents(
             baseline=model.baseline,
             **model.objective_options(),
         )
-    ones = tf.ones_like(samples.log_p_z) / model.most_samples
-    objective = tf.reduce_mean(samples.log_p_x_given_z, axis=0) - model.beta * kl
+    loss, weights = elbo(samples.log_p_x_given_z, kl, **model.elbo_options())
+    factor = cast_like(weights.likelihood / model.most_samples, loss)
+    factors = factor * tf.ones_like(samples.log_p_z)
     checked = monte_carlo_terms.checked_samples("MonteCarloVAE", *samples[1:])
     extra = monte_carlo.extra_of(checked)._replace(representational_kl=kl)
-    zeros = tf.zeros_like(ones)
-    return Cotangents(ones, zeros, ones, zeros, zeros, None, extra, objective)
+    zeros = tf.zeros_like(factors)
+    return Cotangents(factors, zeros, factors, zeros, zeros, None, extra, -loss)
 
 
 def sample_gradients(
@@ -94,9 +95,11 @@ def sample_gradients(
         z = fixed if cut else drawn
         log_likelihood = at_least_single(model.decoder(z, x, training=True))
         log_prior = model.latents.prior().log_prob(z)
-        held = tf.nest.map_structure(tf.stop_gradient, parameters)
-        path = model.latents.posterior(held).log_prob(z)
         score = model.latents.posterior(parameters).log_prob(fixed)
+        path = score
+        if model.estimator not in SCORE_FUNCTION:
+            held = tf.nest.map_structure(tf.stop_gradient, parameters)
+            path = model.latents.posterior(held).log_prob(z)
         kl = model.analytic_kl(parameters) if analytic else None
     samples = LatentSamples(z, log_likelihood, log_prior, path)
     found = sample_cotangents(model, samples, kl)
@@ -107,7 +110,8 @@ def sample_gradients(
         (score, found.score),
     ]
     if analytic:
-        ways.append((kl, tf.fill(tf.shape(kl), -model.beta)))
+        weight = elbo_weights(**model.elbo_options()).divergence
+        ways.append((kl, cast_like(-weight, kl) * tf.ones_like(kl)))
     if not cut:
         ways.append((path, found.path_log_q_z))
     elif found.path_log_q_z is not None:

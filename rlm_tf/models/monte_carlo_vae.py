@@ -9,7 +9,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
 from rlm_tf.layers.latents import Latents
 from rlm_tf.models.latent_gradients import (
     LatentSamples,
@@ -17,24 +16,17 @@ from rlm_tf.models.latent_gradients import (
     sample_cotangents,
     sample_gradients,
 )
-from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.latent_options import check_latent_options, sample_counts
+from rlm_tf.models.model_of_parts import ModelOfParts
 from rlm_tf.models.term import Gradient, Term
 from rlm_tf.numerics import at_least_single
-from rlm_tf.objectives import monte_carlo_terms
-from rlm_tf.objectives.gradient_estimators import (
-    REPARAMETERISED,
-    SCORE_FUNCTION,
-    Baseline,
-    Estimator,
-)
+from rlm_tf.objectives.gradient_estimators import Baseline, Estimator
 from rlm_tf.objectives.monte_carlo import MonteCarloExtra
 from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
 
-_PARTS = ("encoder", "latents", "decoder")
-
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class MonteCarloVAE(ObjectiveModel):
+class MonteCarloVAE(ModelOfParts):
     """A model p(x, z) = p(z) p(x|z) and a proposal q(z|x) (Melis 2023, chapter 5).
 
     It maximises `ln p(x) + lambda KL(p(z|x) || p(z))`, estimated from K samples of
@@ -54,9 +46,8 @@ class MonteCarloVAE(ObjectiveModel):
         objective: `iwae`, `alpha_iwae`, `u_hat`, `kl`, `renyi` or `power`.
         estimator: Of the gradient by the parameters of q: `reparameterised`, `stl` and
             `dreg` for reparameterised latents, `reinforce` and `vimco` for all. `elbo`:
-            the KL to the prior is computed, not sampled, which makes `iwae` the ELBO,
-            `kl` and `renyi` the beta-VAE of `beta = 1 - lambda`, `power` that of
-            `1 / alpha`.
+            the KL to the prior is computed, not sampled; see
+            `rlm_tf.objectives.elbo.elbo_weights`.
         num_samples: K, or (N, M): N samples for the evidence, M for the divergence.
         lambda_: Weight of the mutual information.
         alpha: Of `alpha_iwae`, `renyi` and `power`.
@@ -68,6 +59,8 @@ class MonteCarloVAE(ObjectiveModel):
     Raises:
         ValueError: If options do not fit each other.
     """
+
+    part_names = ("encoder", "latents", "decoder")
 
     def __init__(
         self,
@@ -91,15 +84,13 @@ class MonteCarloVAE(ObjectiveModel):
         self.decoder = decoder
         self.objective = objective
         self.estimator = estimator
-        self.num_samples = (
-            num_samples if isinstance(num_samples, int) else tuple(num_samples)
-        )
+        self.num_samples = sample_counts(num_samples)
         self.lambda_ = lambda_
         self.alpha = alpha
         self.grouping = grouping
         self.baseline = baseline
         self.seed = seed
-        self._check_options()
+        check_latent_options(self)
         self._build_latents()
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.sample_metrics = {
@@ -121,43 +112,7 @@ class MonteCarloVAE(ObjectiveModel):
         self.built = self._is_whole()
 
     def _is_whole(self) -> bool:
-        return all(getattr(self, part).built for part in _PARTS)
-
-    def _check_options(self) -> None:
-        name = type(self).__name__
-        if not isinstance(self.latents, Latents):
-            raise ValueError(
-                f"{name}: `latents` must be an rlm_tf.layers.Latents, found "
-                f"{type(self.latents).__name__}."
-            )
-        known = ("elbo", *REPARAMETERISED, *SCORE_FUNCTION)
-        if self.estimator not in known:
-            raise ValueError(
-                f"{name}: `estimator` must be one of {', '.join(known)}, found "
-                f"{self.estimator!r}."
-            )
-        monte_carlo_terms.check_options(name, self.alpha, self.lambda_)
-        monte_carlo_terms.decompose(name, self.objective, **self.objective_options())
-        if isinstance(self.num_samples, int):
-            check_integer(name, "num_samples", self.num_samples, 1)
-        differentiates = self.estimator not in SCORE_FUNCTION
-        if differentiates and not self.latents.is_reparameterised:
-            raise ValueError(
-                f"{name}: `estimator={self.estimator!r}` differentiates samples, which "
-                f"{type(self.latents).__name__} cannot; use reinforce or vimco."
-            )
-        if self.estimator == "vimco" and self.most_samples == 1:
-            raise ValueError(
-                f"{name}: VIMCO with one sample has no baseline; use "
-                "`estimator='reinforce'`."
-            )
-        has_analytic = self.objective in ("iwae", "kl", "renyi", "power")
-        one_count = isinstance(self.num_samples, int)
-        if self.estimator == "elbo" and not (has_analytic and one_count):
-            raise ValueError(
-                f"{name}: `estimator='elbo'` is for iwae, kl, renyi and power and one "
-                f"number of samples, found {self.objective!r} and {self.num_samples}."
-            )
+        return all(getattr(self, part).built for part in self.part_names)
 
     @property
     def most_samples(self) -> int:
@@ -165,14 +120,10 @@ class MonteCarloVAE(ObjectiveModel):
         counts = self.num_samples
         return counts if isinstance(counts, int) else max(counts)
 
-    @property
-    def beta(self) -> float:
-        """What multiplies the KL to the prior with the estimator `elbo`."""
-        if self.objective == "iwae":
-            return 1.0
-        if self.objective == "power":
-            return 1.0 / self.alpha
-        return 1.0 - self.lambda_
+    def elbo_options(self) -> dict[str, Any]:
+        """Returns the options of `rlm_tf.objectives.elbo.elbo`."""
+        names = ("objective", "alpha", "lambda_")
+        return {name: getattr(self, name) for name in names}
 
     def objective_options(self) -> dict[str, Any]:
         """Returns the options of the objective by name."""
@@ -263,7 +214,9 @@ class MonteCarloVAE(ObjectiveModel):
             ("kl", extra.kl_divergence),
             ("representational_kl", extra.representational_kl),
         ):
-            self.sample_metrics[name].update_state(values, sample_weight=weights)
+            # Rows without weight may hold anything, infinity included.
+            counted = tf.where(weights > 0, values, tf.zeros_like(values))
+            self.sample_metrics[name].update_state(counted, sample_weight=weights)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -274,8 +227,6 @@ class MonteCarloVAE(ObjectiveModel):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        for name in _PARTS:
-            config[name] = keras.saving.serialize_keras_object(getattr(self, name))
         counts = self.num_samples
         config.update(
             objective=self.objective,
@@ -288,15 +239,3 @@ class MonteCarloVAE(ObjectiveModel):
             seed=self.seed,
         )
         return config
-
-    @classmethod
-    def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
-    ) -> MonteCarloVAE:
-        parts = {
-            name: keras.saving.deserialize_keras_object(
-                config[name], custom_objects=custom_objects
-            )
-            for name in _PARTS
-        }
-        return cls(**{**config, **parts})

@@ -10,15 +10,13 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_range
 from rlm_tf.layers.vector_quantizer import Quantized, VectorQuantizer
-from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.model_of_parts import ModelOfParts
 from rlm_tf.models.term import Term
 from rlm_tf.numerics import at_least_single
 
-_PARTS = ("encoder", "quantizer", "decoder")
-
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class VectorQuantizedVAE(ObjectiveModel):
+class VectorQuantizedVAE(ModelOfParts):
     """A deterministic encoder to L of C codes each (van den Oord et al. 2017).
 
     The prior is uniform and q(z|x) certain, so that KL(q(z|x) || p(z)) is `L ln C`
@@ -37,6 +35,8 @@ class VectorQuantizedVAE(ObjectiveModel):
     Raises:
         ValueError: If `commitment` is negative.
     """
+
+    part_names = ("encoder", "quantizer", "decoder")
 
     def __init__(
         self,
@@ -70,18 +70,21 @@ class VectorQuantizedVAE(ObjectiveModel):
         """KL(q(z|x) || p(z)), nats: `L ln C`."""
         return self.quantizer.num_latents * math.log(self.quantizer.num_categories)
 
-    def call(self, x: Any, training: bool = False) -> Quantized:
-        """Returns what x is quantised to."""
+    def call(self, x: Any, training: bool = False, weights: Any = None) -> Quantized:
+        """Returns what x is quantised to; `weights` `[B]` are of its rows."""
         features = self.head(self.encoder(x, training=training))
         shape = [-1, self.quantizer.num_latents, self.quantizer.size]
-        found = self.quantizer(tf.reshape(features, shape), training=training)
+        vectors = tf.reshape(features, shape)
+        found = self.quantizer(vectors, training=training, weights=weights)
         if not self.decoder.built:
             self.decoder(found.vectors[tf.newaxis], x)
         return found
 
-    def bound(self, x: Any, training: bool = False) -> tuple[tf.Tensor, Quantized]:
+    def bound(
+        self, x: Any, training: bool = False, weights: Any = None
+    ) -> tuple[tf.Tensor, Quantized]:
         """Returns `-ln p(x|z) + L ln C` `[B]`, nats, and what x is quantised to."""
-        found = self(x, training=training)
+        found = self(x, training=training, weights=weights)
         log_likelihood = self.decoder(found.vectors[tf.newaxis], x, training=training)[
             0
         ]
@@ -91,29 +94,15 @@ class VectorQuantizedVAE(ObjectiveModel):
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
         del y  # There is nothing but x.
-        loss, found = self.bound(x, training)
-        weights = tf.ones_like(loss) if sample_weight is None else sample_weight
-        weights = tf.reshape(tf.cast(weights, loss.dtype), [-1])
+        rows = tf.shape(tf.nest.flatten(x)[0])[0]
+        weights = tf.ones([rows]) if sample_weight is None else sample_weight
+        weights = tf.reshape(tf.cast(weights, tf.float32), [-1])
+        loss, found = self.bound(x, training, weights)
         return [
             Term("objective", loss, weights),
             Term("commitment", found.commitment, weights, self.commitment),
         ]
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        for name in _PARTS:
-            config[name] = keras.saving.serialize_keras_object(getattr(self, name))
-        config.update(commitment=self.commitment, seed=self.seed)
-        return config
-
-    @classmethod
-    def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
-    ) -> VectorQuantizedVAE:
-        parts = {
-            name: keras.saving.deserialize_keras_object(
-                config[name], custom_objects=custom_objects
-            )
-            for name in _PARTS
-        }
-        return cls(**{**config, **parts})
+        own = {"commitment": self.commitment, "seed": self.seed}
+        return {**super().get_config(), **own}

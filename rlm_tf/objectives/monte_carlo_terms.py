@@ -26,9 +26,11 @@ Kind = Literal["evidence", "alpha_evidence", "divergence"]
 Objective = Literal["iwae", "alpha_iwae", "u_hat", "kl", "renyi", "power"]
 Grouping = Literal["difference", "terms"]
 
-# Where (alpha - 1) (l - U) is smaller, sums of exponentials lose digits that sums of
-# exponentials minus one keep; where it is larger, only the former are finite.
+# Where (alpha - 1) (l - U) is smaller, exponentials lose digits that exponentials minus
+# one keep.
 _SMALL = 0.5
+# Beyond exp(_LARGE) one is nothing, and far beyond it numbers are not finite.
+_LARGE = 30.0
 
 
 class MonteCarloTerm(NamedTuple):
@@ -250,18 +252,27 @@ def log_tilt(samples: Samples, weights: tf.Tensor, alpha: Any) -> tf.Tensor:
     is_one = tf.equal(excess, 0.0)
     safe = tf.where(is_one, tf.ones_like(excess), excess)
     scaled = excess * centred(samples, weights)
-    # Neither branch may be infinite where the other one is taken: gradients would be
-    # not a number.
-    is_small = tf.reduce_max(tf.abs(scaled), axis=0) < _SMALL
-    little = tf.where(is_small, scaled, tf.zeros_like(scaled))
-    by_log1p = tf.math.log1p(tf.reduce_sum(weights * tf.math.expm1(little), axis=0))
     log_weights = tf.nn.log_softmax(samples.log_likelihood + samples.log_ratio, axis=0)
-    by_sum = tf.reduce_logsumexp(log_weights + scaled, axis=0)
-    result = tf.where(is_small, by_log1p, by_sum) / safe
+    tilted = log_weights + scaled
+    # Of a sum of ones and small numbers, the latter are kept: each w exp(s) is taken
+    # less its w, and by Jensen's inequality the sum of these is not negative. No branch
+    # may be infinite where another one is taken: gradients would be not a number.
+    is_small = tf.abs(scaled) < _SMALL
+    little = tf.where(is_small, scaled, tf.zeros_like(scaled))
+    by_difference = tf.exp(tf.minimum(tilted, _LARGE)) - weights
+    excesses = tf.where(is_small, weights * tf.math.expm1(little), by_difference)
+    by_log1p = tf.math.log1p(tf.maximum(tf.reduce_sum(excesses, axis=0), -_SMALL))
+    is_large = tf.reduce_max(tilted, axis=0) > _LARGE
+    result = tf.where(is_large, tf.reduce_logsumexp(tilted, axis=0), by_log1p) / safe
     return tf.where(is_one, tf.zeros_like(result), result)
 
 
 def centred(samples: Samples, weights: tf.Tensor) -> tf.Tensor:
-    """Returns `l - U`, `[K, ...]`, zero for samples without weight."""
+    """Returns `l - U`, `[K, ...]`, zero for impossible samples.
+
+    Samples whose weight is too small for a number have theirs: with (alpha - 1) times
+    it, they may outweigh all others.
+    """
     differences = samples.log_likelihood - u_hat(samples, weights)
-    return tf.where(weights > 0, differences, tf.zeros_like(differences))
+    possible = tf.math.is_finite(samples.log_likelihood)
+    return tf.where(possible, differences, tf.zeros_like(differences))

@@ -9,9 +9,10 @@ import tensorflow as tf
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.generation.generate import generate
 from rlm_tf.layers import SentenceDecoder
-from rlm_tf.layers.sentence_encoder import PADDING
 from rlm_tf.models import MonteCarloVAE
 from rlm_tf.objectives.monte_carlo import iwae
+from rlm_tf.padding import PADDING
+from rlm_tf.serving.conditioned_decoder import ConditionedDecoder, GivenSeed
 
 MOST_SAMPLES = 1000
 
@@ -127,7 +128,7 @@ class LatentService(tf.Module):
         Returns:
             `texts`: strings `[N]`.
         """
-        model = _Conditioned(self._model.value.decoder, latents)
+        model = ConditionedDecoder(self._model.value.decoder, latents)
         begin = tf.fill([tf.shape(latents)[0], 1], self._end_id)
         words = generate(
             model,
@@ -152,8 +153,9 @@ class LatentService(tf.Module):
             seed: int32.
 
         Returns:
-            `log_prob`: float32 `[N]`, nats, the end of the sentence included;
-            `lengths`: int32 `[N]`, tokens, that end included;
+            `log_prob`: float32 `[N]`, nats, the end of the sentence included if it
+            was read;
+            `lengths`: int32 `[N]`, tokens that were read, the end among them;
             `perplexity`: float32 `[N]`, of a token;
             `usage`: float32 `[N]`, the estimate of KL(p(z|x) || p(z)), nats.
         """
@@ -193,8 +195,15 @@ class LatentService(tf.Module):
         Returns:
             `texts`: strings `[N, steps]`.
         """
-        check = tf.debugging.Assert(steps >= 2, ["interpolate: steps must be >= 2"])
-        with tf.control_dependencies([check]):
+        texts = [tf.size(first), tf.size(last)]
+        checks = [
+            tf.debugging.Assert(steps >= 2, ["interpolate: steps must be >= 2"]),
+            tf.debugging.Assert(
+                tf.equal(*texts),
+                ["interpolate: first and last must be as many texts, found", *texts],
+            ),
+        ]
+        with tf.control_dependencies(checks):
             shares = tf.linspace(0.0, 1.0, steps)
         latents = self._model.value.latents
         ends = [
@@ -246,7 +255,7 @@ class LatentService(tf.Module):
             num_samples = tf.identity(num_samples)
         model = self._model.value
         parameters = model(tokens)
-        z = model.latents.sample(parameters, num_samples, _GivenSeed(seed))
+        z = model.latents.sample(parameters, num_samples, GivenSeed(seed))
         # One sample of all texts at a time: the softmax of all would need much memory.
         likelihood = tf.map_fn(
             lambda one: tf.cast(model.decoder(one[tf.newaxis], tokens)[0], tf.float32),
@@ -259,36 +268,6 @@ class LatentService(tf.Module):
             model.latents.posterior(parameters).log_prob(z),
         ).extra
         return z, extra, parameters
-
-
-class _Conditioned:
-    """A stepwise view of a decoder whose latents are given."""
-
-    def __init__(self, decoder: SentenceDecoder, latents: tf.Tensor) -> None:
-        self._decoder = decoder
-        self._inputs = decoder.latent_inputs(latents[tf.newaxis])
-
-    def zero_states(self, batch_size: int | tf.Tensor) -> Any:
-        states = self._decoder.recurrent.cell.get_initial_state(batch_size)
-        return self._inputs, list(states)
-
-    def forward(self, tokens: tf.Tensor, states: Any) -> tuple[tf.Tensor, Any]:
-        inputs, own = states
-        features, own = self._decoder.features(tokens, inputs, own)
-        return tf.transpose(features, [1, 0, 2]), (inputs, own)
-
-    def output_logits(self, features: tf.Tensor) -> tf.Tensor:
-        return self._decoder.logits(features)
-
-
-class _GivenSeed:
-    """Stands for a seed generator where the seed is an argument."""
-
-    def __init__(self, seed: tf.Tensor) -> None:
-        self._seed = seed
-
-    def next(self) -> tf.Tensor:
-        return tf.stack([self._seed, 0])
 
 
 class _Untracked:

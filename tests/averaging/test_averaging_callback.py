@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import averaging
-from rlm_tf.layers import MogrifierLSTMCell
+from rlm_tf.layers import LSTMCell
 from rlm_tf.models import RegularizedLanguageModel
 from rlm_tf.optimizers import RectifiedAdam
 from rlm_tf.training import MetricsLog, ResumableBatches
@@ -31,8 +31,7 @@ VALID = toy_batches(1, 2)
 def make(**kwargs):
     return RegularizedLanguageModel(
         VOCABULARY,
-        MogrifierLSTMCell(4, 2, 1, state_dropout=0.2),
-        2,
+        LSTMCell(4, state_dropout=0.2),
         input_dropout=0.2,
         output_dropout=0.3,
         jit_loop=False,

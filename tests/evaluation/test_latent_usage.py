@@ -34,12 +34,12 @@ def _enumerated(model, x):
 def test_many_samples_give_the_exact_numbers(make, x):
     model = make("vimco")
     for variable in model.trainable_variables:
-        variable.assign(variable * 2.0)
+        variable.assign(variable * 1.5)
     nll, kl = _enumerated(model, x)
     found = latent_usage(model, [x[:2], x[2:]], num_samples=3000, chunk=1000)
     assert found.nll == pytest.approx(nll.mean(), abs=0.02)
     assert found.usage == pytest.approx(kl.mean(), abs=0.03)
-    assert kl.mean() > 0.05
+    assert kl.mean() > 0.02
     assert found.distortion == pytest.approx(found.nll - found.usage)
     parameters = model(x)
     expected = model.analytic_kl(parameters).numpy().mean()

@@ -50,7 +50,7 @@ def test_binary_trains_reports_and_skips_what_is_done(tmp_path):
     assert len(row["curve"]) == 2 and row["step_ms"] > 0
     assert row["command"] == (
         "python -m experiments.mi_vae --preset=default --num_symbols=20 --units=8 "
-        "--num_samples=4 --lambda_=0.3 --batch_size=16 --steps=20 --evaluations=2 "
+        "--num_samples=4 --lambda_=0.3 --batch_size=16 --steps=20 --epochs=2 "
         "--eval_samples=10 --seeds=1"
     )
     assert "done before" in run_binary("mi_vae", *flags).stdout
@@ -124,6 +124,19 @@ def test_spaces_of_table_5_2():
         sweep.space_of(_SMOKE, "dropout")
 
 
+def test_presets_and_studies_are_possible():
+    kinds = {}
+    for number, study in enumerate(studies.STUDIES.values()):
+        for config in study([1]).values():
+            check_config(config)
+            kinds[number, report.line_of({"config": dataclasses.asdict(config)})] = (
+                config
+            )
+    for config in [*studies.PRESETS.values(), *kinds.values()]:
+        check_config(config)
+        build_model(dataclasses.replace(config, units=2), 11)
+
+
 class KilledError(Exception):
     pass
 
@@ -163,7 +176,10 @@ def test_a_killed_run_gives_the_same_row(config, corpus, tmp_path, monkeypatch):
 
 def test_every_run_of_the_study_can_be_made():
     runs = studies.symbols([1])
-    halved = sum(line["num_samples"] == 64 for line in studies.LINES.values())
+    halved = sum(
+        line["num_samples"] == 64 or line["grouping"] == "terms"
+        for line in studies.LINES.values()
+    )
     quantised = [name for name in runs if name.startswith("vq-vae")]
     assert len(runs) - len(quantised) == 4 * len(studies.LINES) - 2 * halved
     assert len(quantised) == 6
@@ -200,7 +216,7 @@ def test_lines_are_named_by_what_they_share():
     ("changes", "message"),
     [
         ({"latents": "other"}, "--latents must be"),
-        ({"steps": 7}, "multiple of --evaluations"),
+        ({"steps": 7}, "multiple of --epochs"),
         ({"input_dropout": 0.1}, "give --corpus"),
         ({"fraction": 0.0}, "--fraction must lie in"),
         ({"learning_rate": 0.0}, "--learning_rate must be positive"),

@@ -59,6 +59,54 @@ def test_codes_are_moving_averages_of_what_they_are_nearest_to(rng):
         )
 
 
+def test_a_code_that_nothing_is_near_to_stays():
+    layer = VectorQuantizer(1, 3, 2, decay=0.5, seed=1)
+    books = layer.codebooks().numpy()
+    near = tf.constant(books[:, :1] + 0.01)
+
+    @tf.function
+    def move():
+        # Long enough for the moving averages of the other two to vanish.
+        for _ in tf.range(300):
+            layer(near, training=True)
+
+    move()
+    assert layer.counts.numpy()[0, 1:].max() == 0
+    after = layer.codebooks().numpy()
+    np.testing.assert_array_equal(after[0, 1:], books[0, 1:])
+    np.testing.assert_allclose(after[0, 0], near[0, 0], rtol=1e-5)
+    # One of them is used again, and is what it was used for.
+    layer(tf.constant(books[:, 1:2] + 0.02), training=True)
+    np.testing.assert_allclose(layer.codebooks()[0, 1], books[0, 1] + 0.02, rtol=1e-5)
+
+
+def test_rows_count_in_the_codes_with_their_weights(rng):
+    inputs = rng.normal(size=(4, 1, 2)).astype(np.float32)
+    weighted, repeated, other = (VectorQuantizer(1, 3, 2, seed=1) for _ in range(3))
+    weighted(inputs, training=True, weights=tf.constant([1.0, 0.0, 2.0, 0.0]))
+    repeated(inputs[[0, 2, 2]], training=True)
+    np.testing.assert_allclose(weighted.codebooks(), repeated.codebooks(), rtol=1e-5)
+    model, data = _model(), (np.arange(4, dtype=np.int32), None, np.zeros(4))
+    before = model.quantizer.codebooks().numpy()
+    model.compile(keras.optimizers.SGD(0.1))
+    model.fit(tf.data.Dataset.from_tensors(data), verbose=0)
+    np.testing.assert_array_equal(model.quantizer.codebooks(), before)
+    other(inputs, training=True)
+    assert np.abs(other.codebooks() - weighted.codebooks()).max() > 1e-3
+
+
+def test_all_codes_of_a_wide_book_are_used_from_the_start():
+    """Codes much longer than what is quantised would all lose to the shortest."""
+    model = VectorQuantizedVAE(
+        SymbolEncoder(200, 64, seed=1),
+        VectorQuantizer(3, 4, 64, seed=2),
+        SymbolDecoder(200, 3 * 64, 64, seed=3),
+    )
+    codes = model(np.arange(200, dtype=np.int32)).codes.numpy()
+    shares = np.array([np.bincount(column, minlength=4) / 200 for column in codes.T])
+    assert shares.min() > 0.02
+
+
 def test_the_bound_has_the_fixed_rate():
     model = _model()
     loss, found = model.bound(_X)

@@ -33,6 +33,14 @@ def latents_of(estimator: str, **options: Any) -> Latents:
     return NormalLatents(4, seed=3, **options)
 
 
+def _options(estimator: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a model, with three samples and, where there is one, a lambda."""
+    found = {"estimator": estimator, "num_samples": 3, "seed": 4, **options}
+    if options.get("objective", "kl") in ("kl", "renyi"):
+        found.setdefault("lambda_", 0.3)
+    return found
+
+
 def symbol_model(estimator: str = "dreg", **options: Any) -> MonteCarloVAE:
     """A model of symbols; `prior` says whether the prior is learnt."""
     latents = latents_of(estimator, trainable_prior=options.pop("prior", False))
@@ -42,8 +50,7 @@ def symbol_model(estimator: str = "dreg", **options: Any) -> MonteCarloVAE:
         SymbolEncoder(SYMBOLS, 5, seed=1),
         latents,
         SymbolDecoder(SYMBOLS, size, 5, num_layers=1, embed=embed, seed=2),
-        estimator=estimator,
-        **{"num_samples": 3, "lambda_": 0.3, "seed": 4, **options},
+        **_options(estimator, options),
     )
 
 
@@ -65,6 +72,5 @@ def sentence_model(estimator: str = "dreg", **options: Any) -> MonteCarloVAE:
         SentenceEncoder(SYMBOLS, LSTMCell(5), embedding_width=4, seed=1),
         latents,
         decoder,
-        estimator=estimator,
-        **{"num_samples": 3, "lambda_": 0.3, "seed": 4, **options},
+        **_options(estimator, options),
     )

@@ -116,18 +116,41 @@ def test_renyi_factors_tend_to_those_of_kl(rng, estimator):
 
 
 @pytest.mark.parametrize("estimator", ["reparameterised", "dreg", "vimco"])
-def test_far_samples_and_large_alpha_stay_finite(estimator):
+@pytest.mark.parametrize("alpha", [0.86, 0.999, 1.001, 2.0, 16.0])
+def test_single_precision_keeps_its_digits_far_out(rng, estimator, alpha):
+    """Also where w underflows and w' is one: the last example."""
+    random = rng.normal(size=(3, 6, 40)) * np.logspace(0, 2.5, 40)
+    inputs = [-np.abs(random[0]), random[1], random[2]]
+    last = np.full((6, 1), -500.0)
+    last[:2, 0] = -10.0, -30.0
     inputs = [
-        np.array([[-1.0, -200.0], [-90.0, -1.0], [-3.0, -2.0]], np.float32),
-        np.zeros((3, 2), np.float32),
-        np.array([[0.0, 1.0], [-60.0, 0.0], [2.0, 3.0]], np.float32),
-    ]
-    for alpha in (16.0, 0.86):
-        found = cotangents(
-            *inputs, objective="renyi", estimator=estimator, lambda_=0.5, alpha=alpha
+        np.concatenate([values, extra], axis=1).astype(np.float32)
+        for values, extra in zip(
+            inputs,
+            (last, np.eye(6, 1) * -130.0, np.zeros((6, 1))),
+            strict=True,
         )
-        fields = [field for field in found[:6] if field is not None]
-        assert len(fields) >= 3 and all(np.isfinite(f).all() for f in fields)
+    ]
+    options = {"objective": "renyi", "lambda_": 1.0, "alpha": alpha}
+    single, double = (
+        cotangents(
+            *(values.astype(dtype) for values in inputs), estimator=estimator, **options
+        )
+        for dtype in (np.float32, np.float64)
+    )
+    np.testing.assert_allclose(single.objective, double.objective, rtol=2e-5, atol=2e-5)
+    fields = list(zip(single[:6], double[:6], strict=True))
+    for own, exact in fields:
+        assert (own is None) == (exact is None)
+        if own is not None:
+            np.testing.assert_allclose(own, exact, rtol=1e-4, atol=1e-4)
+    # Naively, in double precision.
+    likelihood, prior, proposal = (values.astype(np.float64) for values in inputs)
+    ratio = prior - proposal
+    evidence = np.logaddexp.reduce(likelihood + ratio) - np.log(6)
+    tilted = np.logaddexp.reduce(alpha * likelihood + ratio) - np.log(6)
+    expected = evidence + (tilted - alpha * evidence) / (alpha - 1)
+    np.testing.assert_allclose(double.objective, expected, rtol=1e-7, atol=1e-7)
 
 
 # === Discrete latents: exact by enumeration ===

@@ -10,6 +10,8 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.objectives import monte_carlo
+from rlm_tf.objectives.elbo import elbo
+from rlm_tf.objectives.posterior_divergence import posterior_divergence
 from tests.references import monte_carlo_reference as reference
 
 ORACLE = json.loads(
@@ -57,9 +59,79 @@ def test_expectations_of_the_oracle(name, num_samples, x):
     assert divergence == pytest.approx(expected[f"E_KLest_{num_samples}"], abs=1e-9)
     representational = np.sum(probs * extra.representational_kl)
     assert representational == pytest.approx(expected["kl_q_prior"], abs=1e-12)
-    if name == "iwae":
+    if name in ("iwae", "u_hat"):
         variance = np.sum(probs * (loss + found) ** 2)
-        assert variance == pytest.approx(expected[f"Var_IWAE_{num_samples}"], abs=1e-9)
+        column = f"Var_{_COLUMNS[name].removeprefix('E_')}_{num_samples}"
+        assert variance == pytest.approx(expected[column], abs=1e-9)
+
+
+@pytest.mark.parametrize("num_samples", [1, 2, 3, 4])
+@pytest.mark.parametrize("x", range(4))
+def test_divergences_of_the_oracle(num_samples, x):
+    latents, probs = reference.tuples(num_samples, x)
+    samples = reference.log_probs(latents, x)
+    expected = ORACLE["per_x"][x]
+    for alpha, name in ((1.0, "KLest"), (_ALPHA, "RenyiEst")):
+        found = np.sum(probs * posterior_divergence(*samples, alpha=alpha))
+        assert found == pytest.approx(expected[f"E_{name}_{num_samples}"], abs=1e-9)
+
+
+def test_mutual_information_and_divergences_with_the_true_posterior_as_proposal():
+    """Then every sample says the same S, whatever the number of samples."""
+    total = 0.0
+    for x in range(4):
+        joint = reference.PRIOR * reference.LIKELIHOOD[:, x]
+        posterior = joint / joint.sum()
+        samples = [
+            np.log(table)[:, np.newaxis]
+            for table in (reference.LIKELIHOOD[:, x], reference.PRIOR, posterior)
+        ]
+        expected = ORACLE["per_x"][x]
+        # All latents at once, one sample each: means over q are sums with its weights.
+        one = [values[np.newaxis, :, 0] for values in samples]
+        loss, extra = monte_carlo.iwae(*one)
+        np.testing.assert_allclose(-loss, expected["ln_p_x"], rtol=1e-12)
+        kl = np.sum(posterior * extra.kl_divergence)
+        assert kl == pytest.approx(expected["kl_post_prior"], abs=1e-12)
+        total += joint.sum() * kl
+    assert total == pytest.approx(ORACLE["mutual_information"], abs=1e-12)
+
+
+# === The ELBO ===
+
+
+@pytest.mark.parametrize("x", range(4))
+def test_elbo_of_the_oracle_is_the_evidence_less_the_divergence_of_q(x):
+    expected = ORACLE["per_x"][x]
+    latents, probs = reference.tuples(1, x)
+    likelihood = reference.log_probs(latents, x)[0]
+    loss = elbo(likelihood, np.full(3, expected["kl_q_prior"])).loss
+    found = -np.sum(probs * loss)
+    assert found == pytest.approx(expected["elbo"], abs=1e-12)
+    gap = expected["ln_p_x"] - expected["kl_q_post"]
+    assert found == pytest.approx(gap, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", _OPTIONS)
+def test_objectives_of_the_elbo_are_those_of_one_sample(rng, name):
+    """With ln(q/p) of the one sample in place of the KL, each is the ELBO's."""
+    samples = _samples(rng, (1, 3, 2))
+    function, options = _OPTIONS[name]
+    expected = function(*samples, **options).loss
+    ratio = (samples[2] - samples[1])[0]
+    loss, weights = elbo(samples[0], ratio, objective=name, **options)
+    np.testing.assert_allclose(loss, expected, rtol=1e-9)
+    beta = {
+        "iwae": 1.0,
+        "alpha_iwae": 1 / _ALPHA,
+        "u_hat": 0.0,
+        "kl": 1 - _LAMBDA,
+        "renyi": 1 - _LAMBDA,
+        "power": 1 / _ALPHA,
+    }[name]
+    assert weights.divergence / weights.likelihood == pytest.approx(beta)
+    single = elbo(samples[0].astype(np.float32), ratio, objective=name, **options).loss
+    assert single.dtype == tf.float32
 
 
 @pytest.mark.parametrize("name", _OPTIONS)
@@ -200,7 +272,8 @@ def test_proposition_10_and_the_order_of_divergences(x):
         evidence, tilted, divergence = _exact(x, alpha)
         divergences.append(divergence)
         if alpha > 1:
-            assert alpha * evidence <= tilted <= evidence
+            # Strictly: no x is determined by its latents here.
+            assert alpha * evidence < tilted < evidence
         gap = (alpha - 1) * divergence
         assert tilted - alpha * evidence == pytest.approx(gap, abs=1e-12)
     assert np.all(np.diff(divergences) > 0)
@@ -212,7 +285,7 @@ def test_proposition_10_and_the_order_of_divergences(x):
 
 
 def test_latents_that_determine_x_make_the_power_bound_tight():
-    """p(x|z) is 0 or 1: p^alpha(x) = p(x), and nowhere else."""
+    """p(x|z) is 0 or 1: p^alpha(x) = p(x)."""
     log_likelihood = np.array([[0.0], [0.0], [-np.inf]])
     prior = np.log([[0.5], [0.3], [0.2]])
     posterior = np.log([[0.4], [0.4], [0.2]])
@@ -261,6 +334,10 @@ def test_mistakes_are_named(rng):
     samples = _samples(rng)
     with pytest.raises(ValueError, match=r"iwae: .*`log_p_z`"):
         monte_carlo.iwae(samples[0], samples[1][:, :1], samples[2])
+    with pytest.raises(ValueError, match=r"elbo: .*`kl_q_p`"):
+        elbo(samples[0], samples[1])
+    with pytest.raises(ValueError, match="posterior_divergence: `alpha`"):
+        posterior_divergence(*samples, alpha=-1.0)
     with pytest.raises(ValueError, match="at least one sample"):
         monte_carlo.iwae(*[s[:0] for s in samples])
     with pytest.raises(TypeError, match="must be floating point, found int64"):

@@ -158,6 +158,14 @@ def test_mistakes_are_named(exported, vocabulary, tmp_path):
         signatures["score"](
             texts=tf.constant(["a"]), num_samples=tf.constant(0), seed=tf.constant(1)
         )
+    counts = {"steps": tf.constant(3), "max_tokens": tf.constant(2)}
+    for last, message in ((["b"], "must be as many"), (["b", "c"], "steps must be")):
+        if "steps" in message:
+            counts["steps"] = tf.constant(1)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            signatures["interpolate"](
+                first=tf.constant(["a", "b"]), last=tf.constant(last), **counts
+            )
     with pytest.raises(ValueError, match="do not belong together"):
         other = Vocabulary.build("a b", rule="words", unknown=True)
         export_latent_model(model, other, tmp_path / "y", most_tokens=5)

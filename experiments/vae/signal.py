@@ -1,0 +1,144 @@
+"""Signal and noise of gradient estimates against the number of samples."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import matplotlib.pyplot as plt
+import tensorflow as tf
+
+from experiments.drawing import save, table
+from experiments.vae import training
+from experiments.vae.config import VaeConfig
+from experiments.vae.studies import RENYI_ALPHA, line_settings
+from rlm_tf.data import UniformSymbols
+from rlm_tf.evaluation import gradient_signal
+from rlm_tf.models import MonteCarloVAE
+
+Row = dict[str, Any]
+
+_SAMPLES = (1, 2, 4, 8, 16, 32, 64)
+_ESTIMATORS = {
+    "normal": ("reparameterised", "stl", "dreg"),
+    "categorical": ("reinforce", "vimco"),
+}
+_OBJECTIVES: dict[str, dict[str, Any]] = {
+    "iwae": {"objective": "iwae"},
+    "kl": {"objective": "kl", "lambda_": 0.2},
+    "renyi": {"objective": "renyi", "lambda_": 0.2, "alpha": RENYI_ALPHA},
+}
+_BATCH = 64
+_REPEATS = 50
+
+
+def models(seeds: list[int]) -> dict[str, VaeConfig]:
+    """The two models whose gradients are looked at, trained halfway."""
+    return {
+        f"{name}-seed{seed}": dataclasses.replace(
+            VaeConfig(steps=1000, lambda_=0.2),
+            **line_settings(estimator, 16, "kl"),
+            seed=seed,
+        )
+        for name, estimator in (("normal", "dreg"), ("categorical", "vimco"))
+        for seed in seeds
+    }
+
+
+def train_and_measure(
+    prepared: training.Prepared, folder: pathlib.Path, checkpoint_seconds: float = 120.0
+) -> Row:
+    """Trains a model; its row has the signal of every estimator, K and objective."""
+    row = training.train(prepared, folder, checkpoint_seconds)
+    config, model = prepared.config, prepared.model
+    assert isinstance(model, MonteCarloVAE)
+    symbols = UniformSymbols(config.num_symbols, _BATCH, 1, config.seed)
+    (batch,) = symbols.dataset(0).as_numpy_iterator()
+    found = []
+    for name, objective in _OBJECTIVES.items():
+        for estimator in _ESTIMATORS[config.latents]:
+            for samples in _SAMPLES:
+                if estimator == "vimco" and samples == 1:
+                    continue
+                signals = _measure(model, batch, estimator, samples, objective)
+                found.append(
+                    {"objective": name, "estimator": estimator, "samples": samples}
+                    | {group: s._asdict() for group, s in signals.items()}
+                )
+            print(f"{folder.name}: {name}, {estimator}", flush=True)
+    return {**row, "batch": _BATCH, "repeats": _REPEATS, "signal": found}
+
+
+def _measure(
+    model: MonteCarloVAE,
+    batch: Any,
+    estimator: str,
+    samples: int,
+    objective: dict[str, Any],
+) -> dict[str, Any]:
+    other = MonteCarloVAE(
+        model.encoder,
+        model.latents,
+        model.decoder,
+        estimator=estimator,
+        num_samples=samples,
+        seed=samples,
+        **objective,
+    )
+    return gradient_signal(other, tf.constant(batch), _REPEATS)
+
+
+def signal_table(rows: list[Row]) -> str:
+    """Returns the ratios of signal to noise, proposal / model, a column for each K."""
+    lines: dict[tuple[str, str, str], dict[int, str]] = {}
+    for row in rows:
+        for point in row["signal"]:
+            key = (row["name"], point["objective"], point["estimator"])
+            ratios = (point[group]["ratio"] for group in ("proposal", "model"))
+            lines.setdefault(key, {})[point["samples"]] = " / ".join(
+                f"{ratio:.2f}" for ratio in ratios
+            )
+    titles = ["trained", "objective", "estimator", *(f"K={k}" for k in _SAMPLES)]
+    return table(
+        titles,
+        [
+            [*key, *(values.get(k, "") for k in _SAMPLES)]
+            for key, values in lines.items()
+        ],
+        left=(0, 1, 2),
+    )
+
+
+def signal_figure(rows: list[Row], path: pathlib.Path) -> None:
+    """Draws the ratios against K: a column an objective, a row a model."""
+    figure, grid = plt.subplots(
+        len(rows),
+        len(_OBJECTIVES),
+        figsize=(4 * len(_OBJECTIVES), 3.2 * len(rows)),
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for across, row in zip(grid, rows, strict=True):
+        for axes, objective in zip(across, _OBJECTIVES, strict=True):
+            points = [p for p in row["signal"] if p["objective"] == objective]
+            for number, estimator in enumerate(_ESTIMATORS[row["config"]["latents"]]):
+                own = [p for p in points if p["estimator"] == estimator]
+                for group, style in (("proposal", "-"), ("model", ":")):
+                    axes.plot(
+                        [p["samples"] for p in own],
+                        [p[group]["ratio"] for p in own],
+                        style,
+                        marker=".",
+                        color=f"C{number}",
+                        label=f"{estimator}, {group}",
+                    )
+            axes.set(
+                title=f"{row['name']}: {objective}",
+                xlabel="samples K",
+                ylabel="signal / noise",
+                xscale="log",
+                yscale="log",
+            )
+    save(figure, path)

@@ -1,0 +1,91 @@
+"""Checks of what latent-variable models are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlm_tf.checks import check_integer
+from rlm_tf.layers.latents import Latents
+from rlm_tf.objectives import monte_carlo_terms
+from rlm_tf.objectives.gradient_estimators import REPARAMETERISED, SCORE_FUNCTION
+
+if TYPE_CHECKING:
+    from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
+
+# The objectives that use an option, and its value elsewhere.
+_USES: dict[str, tuple[tuple[str, ...], float]] = {
+    "lambda_": (("kl", "renyi"), 0.0),
+    "alpha": (("alpha_iwae", "renyi", "power"), 1.0),
+}
+
+
+def sample_counts(num_samples: Any) -> int | tuple[int, int]:
+    """Returns K or (N, M) as Python's integers.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    name = "MonteCarloVAE"
+    if not isinstance(num_samples, Sequence):
+        check_integer(name, "num_samples", num_samples, 1)
+        return int(num_samples)
+    if len(num_samples) != 2:
+        raise ValueError(
+            f"{name}: `num_samples` must be one integer or two, found {num_samples}."
+        )
+    for place, count in enumerate(num_samples):
+        check_integer(name, f"num_samples[{place}]", count, 1)
+    return int(num_samples[0]), int(num_samples[1])
+
+
+def check_latent_options(model: MonteCarloVAE) -> None:
+    """Raises ValueError if options do not fit each other or the latents."""
+    name = type(model).__name__
+    if not isinstance(model.latents, Latents):
+        raise ValueError(
+            f"{name}: `latents` must be an rlm_tf.layers.Latents, found "
+            f"{type(model.latents).__name__}."
+        )
+    known = ("elbo", *REPARAMETERISED, *SCORE_FUNCTION)
+    if model.estimator not in known:
+        raise ValueError(
+            f"{name}: `estimator` must be one of {', '.join(known)}, found "
+            f"{model.estimator!r}."
+        )
+    monte_carlo_terms.check_options(name, model.alpha, model.lambda_)
+    monte_carlo_terms.decompose(name, model.objective, **model.objective_options())
+    if model.baseline not in ("swap_in", "leave_one_out"):
+        raise ValueError(
+            f"{name}: `baseline` must be 'swap_in' or 'leave_one_out', found "
+            f"{model.baseline!r}."
+        )
+    for option, (objectives, idle) in _USES.items():
+        found = getattr(model, option)
+        if model.objective not in objectives and found != idle:
+            raise ValueError(
+                f"{name}: `{option}` is of the objectives {', '.join(objectives)}; "
+                f"found {found} with {model.objective!r}."
+            )
+    differentiates = model.estimator not in SCORE_FUNCTION
+    if differentiates and not model.latents.is_reparameterised:
+        raise ValueError(
+            f"{name}: `estimator={model.estimator!r}` differentiates samples, which "
+            f"{type(model.latents).__name__} cannot; use reinforce or vimco."
+        )
+    if model.estimator == "vimco" and model.most_samples == 1:
+        raise ValueError(
+            f"{name}: VIMCO with one sample has no baseline; use "
+            "`estimator='reinforce'`."
+        )
+    one_sample = not isinstance(model.num_samples, int) and min(model.num_samples) == 1
+    if model.estimator == "vimco" and model.baseline == "leave_one_out" and one_sample:
+        raise ValueError(
+            f"{name}: `baseline='leave_one_out'` needs two samples in every term, "
+            f"found {model.num_samples}."
+        )
+    if model.estimator == "elbo" and not isinstance(model.num_samples, int):
+        raise ValueError(
+            f"{name}: `estimator='elbo'` has one number of samples, found "
+            f"{model.num_samples}."
+        )

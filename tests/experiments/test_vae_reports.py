@@ -1,0 +1,129 @@
+"""Tables and figures of latent-variable models, from rows made up for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+from experiments.vae import sentences_report, signal, studies, symbols_report, training
+from experiments.vae.report import line_of
+from rlm_tf.evaluation import LatentUsage
+
+
+def _row(config, name="run", **found):
+    """A row with NLL and usage by text, `{"train": (nll, usage)}`."""
+    evaluation = {}
+    for text, (nll, usage) in found.items():
+        whole = LatentUsage(nll, usage, nll - usage, 0.9 * usage, 3, 2.0, 10, 50)
+        evaluation[text] = {
+            **whole._asdict(),
+            "per_token": whole.per_token()._asdict(),
+        }
+    return {
+        "name": name,
+        "config": dataclasses.asdict(config),
+        "evaluation": evaluation,
+        "step_ms": 5.0,
+    }
+
+
+def _cells(text: str, start: str) -> list[str]:
+    (line,) = [row for row in text.splitlines() if row.startswith(f"| {start} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_levels_are_shares_of_the_entropy_beside_the_published(tmp_path):
+    entropy = math.log(1000)
+    rows = []
+    for name, config in studies.symbols([1]).items():
+        # Fit worsens with usage, and no point of a line has the last level.
+        share = 0.5 if config.lambda_ < 0.3 else 0.9
+        rows.append(_row(config, name, train=(entropy + share, share * entropy)))
+    text = symbols_report.levels_table(rows)
+    cells = _cells(text, "vimco 16 kl")
+    assert cells[1] == "4"
+    assert [cell.split(" / ")[0] for cell in cells[2:]] == [
+        "0.500",
+        "0.500",
+        "0.900",
+        "0.900",
+        "-",
+    ]
+    published = [9.210, 9.210, 9.215, 9.220, 9.233]
+    assert [float(cell.split(" / ")[1]) for cell in cells[2:]] == pytest.approx(
+        [value - math.log(10_000) for value in published], abs=6e-4
+    )
+    # What has no published number says so.
+    assert _cells(text, "vimco 16/1 kl")[2].endswith(" / -")
+    for draw in (symbols_report.panels_figure, symbols_report.rates_figure):
+        draw(rows, tmp_path / "figure.png")
+        assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_panels_name_lines_of_the_study():
+    lines = {line_of(_row(config)) for config in studies.symbols([1]).values()}
+    for names in symbols_report._PANELS.values():
+        for name in names:
+            assert any(line.startswith(name) for line in lines), name
+
+
+def test_best_run_of_sentences_is_chosen_on_validation_text(tmp_path):
+    rows = []
+    for name, config in studies.sentences([1]).items():
+        worse = 10 * config.lambda_ + (not config.shared_dropout)
+        nll = 20.0 + worse
+        rows.append(
+            _row(
+                config,
+                name,
+                train=(nll - 5, config.lambda_),
+                valid=(nll, config.lambda_),
+                # Another choice on test text would be another run.
+                test=(25.0 - worse, config.lambda_),
+            )
+        )
+    text = sentences_report.best_table(rows)
+    assert text.count("lambda 0 |") == 4
+    cells = _cells(text, "vimco 4 kl")
+    assert cells[2:4] == [f"{math.exp(5.0):.1f}", "5.000"]
+    assert cells[5] == "92.1 / 4.523 / 0.164"
+    every = sentences_report.sentences_table(rows)
+    assert every.count("\n") == len(rows) + 1
+    ways = {"naive": 6, "l2": 6, "shared": 12, "fit": 12}
+    assert {way: every.count(f"| {way} |") for way in ways} == ways
+    sentences_report.sentences_figure(rows, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_signal_of_a_trained_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(signal, "_SAMPLES", (1, 2))
+    monkeypatch.setattr(signal, "_REPEATS", 2)
+    monkeypatch.setattr(signal, "_OBJECTIVES", {"iwae": {"objective": "iwae"}})
+    smoke = studies.PRESETS["smoke"]
+    rows = []
+    for name, own in signal.models([1]).items():
+        config = dataclasses.replace(
+            own,
+            num_symbols=smoke.num_symbols,
+            units=8,
+            num_samples=4,
+            batch_size=16,
+            steps=4,
+            epochs=2,
+        )
+        row = signal.train_and_measure(training.prepare(config), tmp_path / name)
+        json.dumps(row)
+        rows.append({**row, "name": name})
+    normal, categorical = (row["signal"] for row in rows)
+    assert [p["estimator"] for p in normal[::2]] == ["reparameterised", "stl", "dreg"]
+    # VIMCO needs two samples.
+    found = [(p["estimator"], p["samples"]) for p in categorical]
+    assert found == [("reinforce", 1), ("reinforce", 2), ("vimco", 2)]
+    assert all(p["proposal"]["noise"] > 0 for p in normal + categorical)
+    assert "normal-seed1 | iwae | stl" in signal.signal_table(rows)
+    signal.signal_figure(rows, tmp_path / "signal.png")
+    assert (tmp_path / "signal.png").stat().st_size > 10_000
