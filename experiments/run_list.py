@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-
-import keras
 
 from experiments import run_files
 from experiments.benchmarks import machine
 from experiments.imm.config import check_same_settings
 from experiments.imm.row import read_row
-from rlm_tf.training import TrainingDivergedError
+from rlm_tf.training import TrainingDivergedError, released_graphs
 
 
 class Run(NamedTuple):
@@ -68,23 +65,22 @@ def run_all(
             rows.append(read_row(path))
             continue
         print(place, flush=True)
-        prepared = run.prepare()
-        if anew:
-            _forget_earlier(runs, output, results)
-            anew = False
-        try:
-            found = run.train(prepared, output / run.name)
-        except TrainingDivergedError as error:
-            diverged.append(f"{run.name}: {error}")
-            print(f"{place}: {error}", flush=True)
-        else:
-            row = {**found, "name": run.name, "settings": run.settings}
-            run_files.write_json(path, row)
-            rows.append(row)
         # The graphs of a run are of no use to the next.
-        del prepared
-        keras.backend.clear_session()
-        gc.collect()
+        with released_graphs():
+            prepared = run.prepare()
+            if anew:
+                _forget_earlier(runs, output, results)
+                anew = False
+            try:
+                found = run.train(prepared, output / run.name)
+            except TrainingDivergedError as error:
+                diverged.append(f"{run.name}: {error}")
+                print(f"{place}: {error}", flush=True)
+            else:
+                row = {**found, "name": run.name, "settings": run.settings}
+                run_files.write_json(path, row)
+                rows.append(row)
+            del prepared
     if diverged:
         raise TrainingDivergedError("\n".join(diverged))
     return rows

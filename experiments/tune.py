@@ -41,7 +41,7 @@ from experiments.run_files import write_json  # noqa: E402
 from experiments.run_settings import settings_of  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.evaluation.window_stream import language_model_of  # noqa: E402
-from rlm_tf.training import TrainingDivergedError  # noqa: E402
+from rlm_tf.training import TrainingDivergedError, released_graphs  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -127,6 +127,7 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
     training.prepare(base, corpus, FLAGS.strategy)
     _check_same(output, settings_of(base, corpus))
 
+    @released_graphs()
     def train(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
         config = _config_of(base, values)
         configs.check_config(config)
@@ -138,7 +139,6 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
             row = {"loss": math.inf}
         else:
             row["loss"] = math.log(row["perplexity"]["valid"])
-        keras.backend.clear_session()
         return row
 
     return train

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import pathlib
 from collections.abc import Iterator
@@ -12,12 +11,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # for them. Binaries that tests start inherit it.
 os.environ.setdefault("RLM_JIT_LOOP", "0")
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from rlm_tf.distribution import strategy
+from rlm_tf.training import released_graphs
 
 # Two logical devices on every machine, so that MirroredStrategy has two replicas. This
 # must precede the first operation.
@@ -56,13 +55,9 @@ def data_dir() -> pathlib.Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def forget_graphs() -> Iterator[None]:
-    """Lets go of a module's graphs, which otherwise slow all later ones down."""
-    yield
-    keras.backend.clear_session()
-    # TensorFlow keeps hundreds of thousands of objects a module alive; frozen, they are
-    # not looked at again by every later collection.
-    gc.collect()
-    gc.freeze()
+    """Lets go of a module's graphs, which otherwise fill the memory."""
+    with released_graphs():
+        yield
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from rlm_tf.models import (
     coefficient_from_ratio,
 )
 from rlm_tf.restricted import KneserNey, WordClassModel, word_classes
-from rlm_tf.training import LearningRateHalving
+from rlm_tf.training import LearningRateHalving, released_graphs
 
 _BATCH, _WINDOW = 20, 35
 _CLASSES = 50
@@ -148,6 +147,7 @@ def _corpus(config: QuestionsConfig) -> Corpus:
     return dataclasses.replace(corpus, train=corpus.train[:count])
 
 
+@released_graphs()
 def _train(
     config: QuestionsConfig,
     corpus: Corpus,
@@ -191,11 +191,7 @@ def _train(
         verbose=0,
         callbacks=[LearningRateHalving(), *callbacks],
     )
-    result = {
+    return {
         name: evaluate(model, text, _BATCH, _WINDOW, prefix=eos).perplexity
         for name, text in (("valid", corpus.valid), ("test", corpus.test))
     }
-    del trained, model
-    keras.backend.clear_session()
-    gc.collect()
-    return result

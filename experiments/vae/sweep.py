@@ -7,8 +7,6 @@ import pathlib
 import shutil
 from typing import Any
 
-import keras
-
 from experiments.imm.config import check_same_settings
 from experiments.imm.row import read_row
 from experiments.mogrifier import tuning
@@ -17,7 +15,7 @@ from experiments.run_files import write_json
 from experiments.vae import training
 from experiments.vae.config import VaeConfig, check_config
 from rlm_tf.data import Corpus
-from rlm_tf.training import TrainingDivergedError
+from rlm_tf.training import TrainingDivergedError, released_graphs
 
 # Table 5.2. Alpha is tuned for the Rényi objective, too, says the published data.
 _RATE: Space = {"learning_rate": Range(1e-4, 1e-2, log=True)}
@@ -111,6 +109,7 @@ def search(
         )
     write_json(path, wanted)
 
+    @released_graphs()
     def run(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
         own = dataclasses.replace(config, **values)
         try:
@@ -122,7 +121,6 @@ def search(
             found = row["evaluation"]["valid" if corpus else "train"]["per_token"]
             row["loss"] = found["nll"] - trade * found["usage"]
             row["name"] = folder.parent.name
-        keras.backend.clear_session()
         return row
 
     tuner = tuning.Tuner(

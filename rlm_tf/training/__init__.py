@@ -1,10 +1,11 @@
-"""Callbacks for `fit()`: exact resume, schedules, start rules, divergence."""
+"""Callbacks for `fit()`, exact resume, divergence; the memory of many runs."""
 
 from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
 from rlm_tf.training.divergence import DivergenceGuard, TrainingDivergedError
 from rlm_tf.training.learning_rate_halving import LearningRateHalving
 from rlm_tf.training.metrics_log import MetricsLog, read_metrics_log
+from rlm_tf.training.released_graphs import released_graphs
 from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
 from rlm_tf.training.start_rule import StartRule
@@ -21,4 +22,5 @@ __all__ = [
     "StartRule",
     "TrainingDivergedError",
     "read_metrics_log",
+    "released_graphs",
 ]
