@@ -60,6 +60,18 @@ def forget_graphs() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def eager_where_marked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Runs tests of marked modules without graphs, but for their own marked ones."""
+    marker = request.node.get_closest_marker
+    eager = marker("eager") is not None and marker("graph") is None
+    if eager:
+        tf.config.run_functions_eagerly(True)
+    yield
+    if eager:
+        tf.config.run_functions_eagerly(False)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """A NumPy generator with a fixed seed."""

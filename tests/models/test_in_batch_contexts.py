@@ -11,6 +11,9 @@ from tests.models import imm_fixtures as fixtures
 from tests.references import imm_reference as reference
 from tests.references.in_batch_bank import NaiveInBatch
 
+# A few steps each: tracing graphs took most of the time.
+pytestmark = pytest.mark.eager
+
 
 def _element(words=None, batch_size=4, window=10):
     return next(iter(fixtures.batches(words, batch_size, window).dataset()))
@@ -155,6 +158,7 @@ def test_several_restricted_models_add_up():
     np.testing.assert_allclose(both - plain, one + two - 2 * plain, atol=3e-6)
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize("separate", [False, True])
 def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separate):
     """Pools are per replica, so the single device averages over the same two pools."""

@@ -20,6 +20,9 @@ from rlm_tf.objectives import monte_carlo
 from rlm_tf.objectives.gradient_estimators import cotangents
 from tests.models.vae_fixtures import SENTENCES, X, sentence_model, symbol_model
 
+# A few steps each: tracing graphs took most of the time.
+pytestmark = pytest.mark.eager
+
 _ESTIMATORS = ("elbo", "reparameterised", "stl", "dreg", "reinforce", "vimco")
 _WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0], np.float32)
 
@@ -186,7 +189,9 @@ def test_a_step_encodes_once_and_decodes_each_sample_once(estimator):
 # === Under fit() ===
 
 
-@pytest.mark.parametrize("make", [symbol_model, sentence_model])
+@pytest.mark.parametrize(
+    "make", [pytest.param(symbol_model, marks=pytest.mark.graph), sentence_model]
+)
 @pytest.mark.parametrize("estimator", ["dreg", "vimco"])
 def test_two_replicas_equal_one(two_replicas, make, estimator):
     x = X if make is symbol_model else SENTENCES
@@ -299,6 +304,7 @@ def test_parts_with_one_seed_begin_with_different_weights():
                 assert not same or len(own.shape) == 1, own.path
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize("make", [symbol_model, sentence_model])
 def test_files_and_graphs(tmp_path, make):
     x = X if make is symbol_model else SENTENCES

@@ -14,6 +14,9 @@ from tests.models import imm_fixtures as fixtures
 from tests.references import imm_reference as reference
 from tests.references.in_batch_bank import NaiveInBatch
 
+# A few steps each: tracing graphs took most of the time.
+pytestmark = pytest.mark.eager
+
 
 def _predictions(model, element):
     """What the language model is about to predict, without dropout."""
@@ -69,6 +72,7 @@ def test_loss_and_counts_are_those_of_positions_one_by_one(order, dropout, optio
     assert matched > 5 and (dropped or options["min_count"] == 1)
 
 
+@pytest.mark.graph
 def test_every_replica_has_a_bank_of_its_own(two_replicas):
     restricted = fixtures.restricted_model()
     options = {"min_count": 4, "bank_size": 9}

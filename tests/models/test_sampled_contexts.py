@@ -11,6 +11,9 @@ from rlm_tf.models import SampledContexts
 from tests.models import imm_fixtures as fixtures
 from tests.references import imm_reference as reference
 
+# A few steps each: tracing graphs took most of the time.
+pytestmark = pytest.mark.eager
+
 
 def _element(step=2, batch_size=4, window=10):
     batches = fixtures.batches(None, batch_size, window)
@@ -154,6 +157,7 @@ def test_nothing_happens_before_the_start_rule_lets_it(options):
     np.testing.assert_allclose(fixtures.step_gradient(model, element), plain, atol=1e-6)
 
 
+@pytest.mark.graph
 def test_draws_are_a_function_of_seed_and_step():
     def run(seed):
         model = fixtures.wrapper(_contexts(seed=seed))
@@ -165,6 +169,7 @@ def test_draws_are_a_function_of_seed_and_step():
     assert np.abs(run(1) - run(2)).max() > 1e-6
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize("gradient", ["direct", "crosstalk"])
 def test_two_replicas_equal_one_device(two_replicas, gradient):
     batches = fixtures.batches(None, 4, 10)
