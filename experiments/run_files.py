@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -17,7 +18,12 @@ import tqdm
 
 from experiments.benchmarks.machine import OtherPrograms
 from rlm_tf.averaging import WeightAveraging
-from rlm_tf.training import MetricsLog, read_metrics_log
+from rlm_tf.training import (
+    ExactResume,
+    MetricsLog,
+    ResumableBatches,
+    read_metrics_log,
+)
 
 # A JSON list of numbers alone, over several lines: lines do not break within strings.
 _NUMBERS = re.compile(r"\[\n\s*-?\d[\d.eE+-]*(?:,\n\s*-?\d[\d.eE+-]*)*\n\s*\]")
@@ -43,6 +49,41 @@ def clear_run(folder: pathlib.Path) -> None:
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
         (folder / name).unlink(missing_ok=True)
+
+
+def fit_resumably(
+    model: keras.Model,
+    data: ResumableBatches,
+    folder: pathlib.Path,
+    epochs: int,
+    kept: Sequence[keras.callbacks.Callback],
+    checkpoint_seconds: float,
+    others: Sequence[keras.callbacks.Callback] = (),
+    **options: Any,
+) -> None:
+    """Trains a model of a run's folder, which goes on from its last checkpoint.
+
+    Args:
+        model: A compiled model.
+        data: Its batches.
+        folder: Gets `checkpoints`; its name stands in front of the progress.
+        epochs: Of the whole run.
+        kept: Callbacks whose state checkpoints have.
+        checkpoint_seconds: Between checkpoints; there is one after every epoch, too.
+        others: Callbacks that a resumed run begins anew.
+        **options: Of `fit`.
+    """
+    saver = ExactResume(
+        folder / "checkpoints", data, kept, every_seconds=checkpoint_seconds
+    )
+    model.fit(
+        data.dataset,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=[saver, *others, EpochProgress(folder.name, epochs)],
+        verbose=0,
+        **options,
+    )
 
 
 class TensorBoardScalars(keras.callbacks.Callback):

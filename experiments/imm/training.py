@@ -22,7 +22,6 @@ from rlm_tf.models import (
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
     DivergenceGuard,
-    ExactResume,
     LearningRateHalving,
     MetricsLog,
     ResumableBatches,
@@ -99,20 +98,15 @@ def fit(
     noise = _noise(config, text, len(corpus.vocabulary))
     data = ResumableBatches(batches, transform=noise)
     timer = run_files.StepTimer()
-    saver = ExactResume(
-        folder / "checkpoints", data, kept, every_seconds=checkpoint_seconds
-    )
-    model.fit(
-        data.dataset,
-        epochs=config.epochs,
-        shuffle=False,
+    run_files.fit_resumably(
+        model,
+        data,
+        folder,
+        config.epochs,
+        kept,
+        checkpoint_seconds,
+        others=[timer],
         validation_data=valid.dataset(),
-        callbacks=[
-            saver,
-            timer,
-            run_files.EpochProgress(config.name, config.epochs),
-        ],
-        verbose=0,
     )
     halving.best.restore(model)
     model.save(folder / "model.keras")

@@ -29,7 +29,6 @@ from rlm_tf.optimizers import RectifiedAdam
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
     DivergenceGuard,
-    ExactResume,
     MetricsLog,
     ResumableBatches,
     read_metrics_log,
@@ -150,15 +149,8 @@ def train(
             )
         )
     data = ResumableBatches(batches)
-    saver = ExactResume(
-        folder / "checkpoints", data, kept, every_seconds=checkpoint_seconds
-    )
-    model.fit(
-        data.dataset,
-        epochs=config.epochs,
-        shuffle=False,
-        callbacks=[saver, run_files.EpochProgress(folder.name, config.epochs)],
-        verbose=0,
+    run_files.fit_resumably(
+        model, data, folder, config.epochs, kept, checkpoint_seconds
     )
     with averages.best(model):
         model.save(folder / "model.keras")

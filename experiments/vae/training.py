@@ -26,7 +26,6 @@ from rlm_tf.evaluation import LatentUsage, latent_usage, quantised_usage
 from rlm_tf.models import MonteCarloVAE, VectorQuantizedVAE, count_parameters
 from rlm_tf.training import (
     DivergenceGuard,
-    ExactResume,
     MetricsLog,
     ResumableBatches,
     read_metrics_log,
@@ -157,15 +156,8 @@ def train(
         run_files.TensorBoardScalars(folder / "tensorboard", log),
         DivergenceGuard(recover=False),
     ]
-    saver = ExactResume(
-        folder / "checkpoints", data, kept, every_seconds=checkpoint_seconds
-    )
-    model.fit(
-        data.dataset,
-        epochs=config.epochs,
-        shuffle=False,
-        callbacks=[saver, run_files.EpochProgress(folder.name, config.epochs)],
-        verbose=0,
+    run_files.fit_resumably(
+        model, data, folder, config.epochs, kept, checkpoint_seconds
     )
     found = {
         name: _as_row(_usage(model, batches(), config.eval_samples))
