@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 from typing import Any
 
@@ -128,7 +129,8 @@ def signal_figure(rows: list[Row], path: pathlib.Path) -> None:
                 for group, style in (("proposal", "-"), ("model", ":")):
                     axes.plot(
                         [p["samples"] for p in own],
-                        [p[group]["ratio"] for p in own],
+                        # A signal that the noise hides has no place on this axis.
+                        [p[group]["ratio"] or math.nan for p in own],
                         style,
                         marker=".",
                         color=f"C{number}",
