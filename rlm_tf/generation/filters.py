@@ -237,7 +237,8 @@ def _minus_infinity(logits: tf.Tensor) -> tf.Tensor:
 
 def _per_row(value: Any, logits: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """Returns a scalar as it is and a value per row with a last axis of size 1."""
-    value = tf.cast(value, dtype)
+    # `tf.cast` alone takes numbers through single precision.
+    value = tf.cast(tf.convert_to_tensor(value, dtype_hint=dtype), dtype)
     if value.shape.rank == 0:
         return value
     if value.shape.rank != logits.shape.rank - 1:

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_shapes
+from rlm_tf.numerics import cast_like
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.linear_in_batch import JointLoss, linear_joint_cross_entropy
@@ -119,7 +120,7 @@ class SoftmaxOutput(keras.layers.Layer):
             logits = tf.nn.bias_add(logits, tf.convert_to_tensor(self.bias))
         if isinstance(temperature, float) and temperature == 1.0:
             return logits
-        return logits / tf.cast(temperature, logits.dtype)
+        return logits / cast_like(temperature, logits)
 
     def joint(
         self,

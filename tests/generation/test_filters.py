@@ -207,6 +207,17 @@ def test_filters_in_order(weights, t, k, p, e, m):
     np.testing.assert_array_equal(filtered, one_by_one)
 
 
+def test_numbers_are_as_exact_as_the_logits():
+    logits = tf.constant([0.0, -1.3, -2.9], tf.float64)
+    expected = np.array([0.0, -1.3, -2.9]) / 0.3
+    np.testing.assert_allclose(
+        scale_by_temperature(logits, 0.3), expected, rtol=1e-14, atol=0
+    )
+    np.testing.assert_allclose(
+        scale_by_temperature(logits[tf.newaxis], [0.3])[0], expected, rtol=1e-14
+    )
+
+
 def test_each_row_has_its_own_parameters(rng):
     logits = tf.constant(rng.normal(size=(4, 9)), tf.float32)
     t, k, p = [0.0, 0.5, 1.0, 2.0], [0, 3, 5, 100], [1.0, 0.9, 0.3, 0.8]
