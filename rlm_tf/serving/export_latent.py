@@ -71,7 +71,7 @@ def _check_numbers(directory: pathlib.Path, service: LatentService) -> None:
     texts = tf.constant(service.some_texts())
     asked = {"texts": texts, "num_samples": tf.constant(3), "seed": tf.constant(1)}
     for name in ("encode", "score"):
-        expected = getattr(service, name)(**asked)
+        expected = getattr(service, name).python_function(**asked)
         found = signatures[name](**asked)
         for key, values in expected.items():
             error = np.abs(found[key].numpy() - values.numpy())

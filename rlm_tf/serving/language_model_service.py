@@ -27,8 +27,8 @@ class LanguageModelService(tf.Module):
     become `<unk>`; where the vocabulary has no `<unk>`, they are an error that names
     them. Invalid UTF-8 is replaced by U+FFFD (under the rule `bytes` it stays).
 
-    Only operations of plain TensorFlow are used. The module tracks the weights that the
-    functions read and the vocabulary, not the Keras model: no optimiser, no metric, no
+    Only operations of plain TensorFlow are used. The module tracks the weights of the
+    model and the vocabulary, not the Keras model: no optimiser, no metric, no
     carried state.
 
     Args:
@@ -68,8 +68,7 @@ class LanguageModelService(tf.Module):
         self._names = tf.Variable(
             list(vocabulary.tokens), trainable=False, name="token_names"
         )
-        functions = (self.score, self.next_token, self.generate)
-        self._weights = _variables_of(functions)
+        self._weights = [weight.value for weight in model.weights]
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def score(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -230,11 +229,10 @@ class LanguageModelService(tf.Module):
             "full_text": self._tables.decode(tf.concat([ids, new], axis=1)),
         }
 
-    def signatures(self) -> dict[str, tf.types.experimental.ConcreteFunction]:
-        """Returns the concrete functions for `tf.saved_model.save`."""
+    def signatures(self) -> dict[str, Any]:
+        """Returns the functions for `tf.saved_model.save`, which traces them once."""
         return {
-            name: getattr(self, name).get_concrete_function()
-            for name in ("score", "next_token", "generate")
+            name: getattr(self, name) for name in ("score", "next_token", "generate")
         }
 
     def _with_eos(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -252,12 +250,3 @@ class _Untracked:
 def _checked(value: tf.Tensor, valid: tf.Tensor, message: str) -> tf.Tensor:
     with tf.control_dependencies([tf.debugging.Assert(valid, [message, value])]):
         return tf.identity(value)
-
-
-def _variables_of(functions: tuple[Any, ...]) -> list[tf.Variable]:
-    """Returns the variables that the functions read, each once."""
-    found = {}
-    for function in functions:
-        for variable in function.get_concrete_function().graph.variables:
-            found[variable.ref()] = variable
-    return list(found.values())

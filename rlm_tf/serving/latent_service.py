@@ -65,13 +65,7 @@ class LatentService(tf.Module):
             input_signature=[latents, _INTEGER, _NUMBER, _NUMBER, _INTEGER],
             autograph=False,
         )
-        functions = (self.encode, self.decode, self.score, self.interpolate)
-        variables = {
-            variable.ref(): variable
-            for function in functions
-            for variable in function.get_concrete_function().graph.variables
-        }
-        self._weights = list(variables.values())
+        self._weights = [weight.value for weight in model.weights]
 
     @tf.function(input_signature=[_STRINGS, _INTEGER, _INTEGER], autograph=False)
     def encode(
@@ -231,9 +225,9 @@ class LatentService(tf.Module):
         return [" ".join(words[i::7][:9]) for i in range(3)] + [""]
 
     def signatures(self) -> dict[str, Any]:
-        """Returns the concrete functions for `tf.saved_model.save`."""
+        """Returns the functions for `tf.saved_model.save`, which traces them once."""
         return {
-            name: getattr(self, name).get_concrete_function()
+            name: getattr(self, name)
             for name in ("encode", "decode", "score", "interpolate")
         }
 

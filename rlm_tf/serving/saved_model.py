@@ -30,7 +30,7 @@ def write_saved_model(
 
     Args:
         module: Owner of everything that the signatures use.
-        signatures: Concrete functions by name.
+        signatures: Functions by name: concrete ones, or with an `input_signature`.
         path: Directory to be made; parents are made too.
         check: Raises an error if the SavedModel in a directory is not as it should be.
         overwrite: Whether a SavedModel at `path` is replaced.

@@ -37,7 +37,8 @@ def released_graphs() -> Iterator[None]:
         for name in set(registry) - known:
             if name.startswith("CustomGradient-"):
                 del registry[name]
-        keras.backend.clear_session()
+        # It would collect, too.
+        keras.backend.clear_session(free_memory=False)
         gc.collect()
 
 

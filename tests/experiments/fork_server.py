@@ -19,9 +19,16 @@ from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
-# Imported for the forks.
+# Imported for the forks. TensorFlow Probability imports its parts when they are used.
+import gymnasium  # noqa: E402, F401
+import keras_tuner  # noqa: E402, F401
 import matplotlib.pyplot  # noqa: E402, F401
+import scipy.stats  # noqa: E402, F401
+import sklearn.datasets  # noqa: E402, F401
 import tensorflow_text  # noqa: E402, F401
+from tensorflow_probability import distributions  # noqa: E402
+
+_LOADED = distributions.Distribution
 
 # Seconds after which a binary that hangs is ended.
 _LIMIT = 600

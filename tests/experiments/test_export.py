@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import pathlib
 import subprocess
 import sys
 
@@ -61,7 +62,9 @@ def test_existing_export(trained, capsys):
 
 
 def test_places_are_checked_before_anything_is_trained(trained, tmp_path):
-    export.main(trained)
+    written = pathlib.Path(trained.output_dir)
+    written.mkdir(parents=True)
+    (written / "saved_model.pb").touch()
     folder = tmp_path / "training"
     demonstration = dataclasses.replace(trained, model="", training_dir=str(folder))
     with pytest.raises(FileExistsError, match="already holds"):
