@@ -120,8 +120,7 @@ def _run(
     inner = cell.cell if isinstance(cell, MogrifierCell) else cell
     weights = {**inner.input_weights(), **cell.loop_weights()}
 
-    @tf.function(autograph=False)
-    def step(inputs: tf.Tensor, states: Any) -> tuple[tf.Tensor, Any, tf.Tensor]:
+    def step(before: Any, inputs: tf.Tensor) -> tuple[tf.Tensor, Any, tf.Tensor]:
         parts: dict[str, tf.Tensor] = {}
 
         def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
@@ -133,17 +132,16 @@ def _run(
 
         if not isinstance(cell, MogrifierCell) or not cell.rounds:
             inputs = inner.project(inputs, weights, product)
-        output, states = cell.step(inputs, states, weights, product)
+        output, states = cell.step(inputs, before[1], weights, product)
         logits = parts["kernel"] + parts["recurrent_kernel"] + weights["bias"]
-        return output, states, tf.sigmoid(logits)[0]
+        return output, states, tf.sigmoid(logits)
 
     states = cell.get_initial_state(1)
-    outputs, seen = [], []
-    for t in range(x.shape[1]):
-        output, states, gates = step(x[:, t], states)
-        outputs.append(output)
-        seen.append(gates.numpy())
-    i, f, _, o = np.split(np.array(seen), 4, axis=1)
+    nothing = tf.zeros([1, inner.units], x.dtype)
+    first = (nothing, states, tf.tile(nothing, [1, 4]))
+    scan = tf.function(tf.scan, autograph=False)
+    outputs, _, gates = scan(step, tf.transpose(x, [1, 0, 2]), first)
+    i, f, _, o = np.split(gates[:, 0].numpy(), 4, axis=1)
     if inner.cap_input_gate:
         i = np.minimum(i, 1 - f)
-    return tf.stack(outputs, axis=1), {"i": i, "f": f, "o": o}
+    return tf.transpose(outputs, [1, 0, 2]), {"i": i, "f": f, "o": o}

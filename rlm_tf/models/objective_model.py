@@ -118,10 +118,19 @@ class ObjectiveModel(keras.Model):
 
     # === Steps ===
 
-    def train_step(self, data: Any) -> dict[str, Any]:
-        # Before the control dependencies: XLA cannot lift variables out of them.
+    def make_train_function(self, force: bool = False) -> Any:
+        # A function that makes variables when it is traced is traced once more.
+        with self.distribute_strategy.scope():
+            self._build_optimizer()
+        return super().make_train_function(force)
+
+    def _build_optimizer(self) -> None:
         if not self.optimizer.built and _is_whole(self):
             self.optimizer.build(self.trainable_variables)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        # Before the control dependencies: XLA cannot lift variables out of them.
+        self._build_optimizer()
         # Where data run out, nothing may change: without this, what needs no data (the
         # count of steps, sums of constant weights) goes on before the step fails.
         with tf.control_dependencies(_tensors(data)):

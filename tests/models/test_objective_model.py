@@ -268,3 +268,22 @@ def test_wrong_options_are_named():
 def test_losses_and_metrics_of_compile_are_refused(given):
     with pytest.raises(ValueError, match=f"leave `{next(iter(given))}` out"):
         TwoTerms().compile("sgd", **given)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_step_is_traced_once(rng, steps):
+    """Though the optimiser has yet to make its moments."""
+    traced = []
+
+    class Counted(TwoTerms):
+        def objective_terms(self, *arguments, **options):
+            traced.append(self.optimizer.built)
+            return super().objective_terms(*arguments, **options)
+
+    model = Counted()
+    model.compile(keras.optimizers.Adam(0.1), steps_per_execution=steps)
+    (x, ids), y, weights = _batch(rng, 8)
+    data = tf.data.Dataset.from_tensor_slices(((x, ids), y, weights))
+    model.fit(data.batch(2), epochs=2, verbose=0)
+    # Keras traces an execution of several steps for each of them.
+    assert traced == [True] * len(traced) and len(traced) <= steps
