@@ -85,16 +85,15 @@ def latent_usage(
     sizes = [chunk] * (num_samples // chunk)
     if num_samples % chunk:
         sizes.append(num_samples % chunk)
-    # Sentences of every length have one graph.
-    encode = tf.function(lambda x: _encoded(model, x), reduce_retracing=True)
-    score = tf.function(_scored, reduce_retracing=True)
+    encode = tf.function(_encoded)
+    score = tf.function(_scored)
     sums: list[np.ndarray] = []
     posteriors: list[dict[str, np.ndarray]] = []
     tokens = 0
     for x in batches:
         x = tf.nest.map_structure(tf.convert_to_tensor, x)
-        parameters, kl = encode(x)
-        parts = [score(model, x, parameters, size) for size in sizes]
+        parameters, kl = _in_one_graph(encode, model, x)
+        parts = [_in_one_graph(score, model, x, parameters, size) for size in sizes]
         logs = [np.concatenate([p[i] for p in parts], axis=0) for i in range(3)]
         loss, extra = iwae(*[values.astype(np.float64) for values in logs])
         effective = 1 / tf.reduce_sum(tf.square(extra.weights), axis=0)
@@ -149,6 +148,21 @@ def quantised_usage(model: VectorQuantizedVAE, batches: Iterable[Any]) -> Latent
     active = int(np.sum(np.array(entropies) > _ACTIVE))
     rate = model.rate
     return LatentUsage(nll, rate, nll - rate, rate, active, 1.0, len(used), tokens)
+
+
+def _in_one_graph(function: Any, model: MonteCarloVAE, *arguments: Any) -> Any:
+    """Calls a function whose graph takes batches and sentences of any length."""
+    specs = tf.nest.map_structure(_spec, arguments)
+    concrete = function.get_concrete_function(model, *specs)
+    tensors = [value for value in tf.nest.flatten(arguments) if tf.is_tensor(value)]
+    return concrete(*tensors)
+
+
+def _spec(value: Any) -> Any:
+    if not tf.is_tensor(value):
+        return value
+    free = value.shape.rank if value.dtype.is_integer else 1
+    return tf.TensorSpec([None] * free + value.shape[free:].as_list(), value.dtype)
 
 
 def _encoded(model: MonteCarloVAE, x: Any) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
