@@ -110,9 +110,17 @@ def best_table(rows: Sequence[Row]) -> str:
 
 def sentences_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws NLL against usage of a token, a panel a way of training."""
+    panels = [panel for panel in _PANELS if any(way_of(r) == panel[1] for r in rows)]
     figure, grid = plt.subplots(2, 3, figsize=(16, 9), layout="constrained")
     colours = {name: f"C{number}" for number, name in enumerate(lines_of(rows))}
-    for axes, (title, way, text) in zip(grid.flat, _PANELS, strict=False):
+    validated = None
+    for axes, (title, way, text) in zip(grid.flat, panels, strict=False):
+        # Ways are compared on one scale.
+        if text == "valid" and validated is not None:
+            axes.sharex(validated)
+            axes.sharey(validated)
+        elif text == "valid":
+            validated = axes
         own = [row for row in rows if way_of(row) == way]
         for name, members in lines_of(own).items():
             found = [row["evaluation"][text]["per_token"] for row in members]
@@ -129,5 +137,6 @@ def sentences_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
         axes.set(
             title=title, xlabel="latent usage, nats a token", ylabel="NLL, nats a token"
         )
-    grid.flat[-1].set_axis_off()
+    for axes in grid.flat[len(panels) :]:
+        axes.set_axis_off()
     save(figure, path)
