@@ -76,6 +76,7 @@ class VectorQuantizer(keras.layers.Layer):
         options: dict[str, Any] = {
             "trainable": False,
             "dtype": "float32",
+            "autocast": False,
             "aggregation": "only_first_replica",
         }
         self.counts = self.add_weight(

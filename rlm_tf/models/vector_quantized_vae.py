@@ -33,7 +33,7 @@ class VectorQuantizedVAE(ModelOfParts):
         **kwargs: Of `ObjectiveModel`.
 
     Raises:
-        ValueError: If `commitment` is negative.
+        ValueError: If `commitment` is negative or `quantizer` something else.
     """
 
     part_names = ("encoder", "quantizer", "decoder")
@@ -50,6 +50,11 @@ class VectorQuantizedVAE(ModelOfParts):
     ) -> None:
         super().__init__(term_names=("objective", "commitment"), **kwargs)
         check_range("VectorQuantizedVAE", 0.0, math.inf, commitment=commitment)
+        if not isinstance(quantizer, VectorQuantizer):
+            raise ValueError(
+                "VectorQuantizedVAE: `quantizer` must be a VectorQuantizer, found "
+                f"{type(quantizer).__name__}."
+            )
         self.encoder = encoder
         self.quantizer = quantizer
         self.decoder = decoder

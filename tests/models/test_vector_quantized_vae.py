@@ -133,6 +133,25 @@ def test_training_lowers_the_bound_and_files_keep_the_codes(tmp_path):
     np.testing.assert_allclose(loaded.bound(_X)[0], model.bound(_X)[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16", "float64"])
+def test_other_precisions_train(policy):
+    model = VectorQuantizedVAE(
+        SymbolEncoder(7, 5, seed=1, dtype=policy),
+        VectorQuantizer(2, 3, 4, decay=0.8, seed=2, dtype=policy),
+        SymbolDecoder(7, 8, 5, num_layers=1, seed=3, dtype=policy),
+        dtype=policy,
+    )
+    single = _model()
+    model.set_weights(single.get_weights())
+    found, expected = (float(tf.reduce_mean(m.bound(_X)[0])) for m in (model, single))
+    assert found == pytest.approx(expected, rel=0.02)
+    model.compile(keras.optimizers.Adam(0.02))
+    data = tf.data.Dataset.from_tensors(_X).repeat(30)
+    history = model.fit(data, epochs=2, verbose=0).history["objective"]
+    assert history[1] < history[0]
+    assert model.quantizer.codebooks().dtype == tf.float32
+
+
 def test_two_replicas_equal_one(two_replicas):
     data = tf.data.Dataset.from_tensor_slices(_X).batch(4)
 
