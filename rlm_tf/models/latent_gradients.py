@@ -137,8 +137,11 @@ def _gradient(
     more: tuple[tf.Tensor, tf.Tensor] | None = None,
 ) -> Any:
     """Returns the gradient of the sum of targets times factors times `upstream`."""
+    # What rows without weight say may be no number.
     used = [
-        (target, factor * upstream) for target, factor in ways if factor is not None
+        (target, tf.math.multiply_no_nan(factor, upstream))
+        for target, factor in ways
+        if factor is not None
     ]
     if more is not None:
         used.append(more)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from rlm_tf.numerics import cast_like
@@ -272,7 +273,9 @@ def _baselines(term: MonteCarloTerm, samples: Samples, baseline: Baseline) -> tf
             "cotangents: `baseline` must be 'swap_in' or 'leave_one_out', found "
             f"{baseline!r}."
         )
-    return monte_carlo_terms.value_of(term._replace(num_samples=None), others)
+    found = monte_carlo_terms.value_of(term._replace(num_samples=None), others)
+    # Where the others are impossible, none: that, too, does not depend on the sample.
+    return tf.where(tf.math.is_finite(found), found, tf.zeros_like(found))
 
 
 def _by_sample(values: tf.Tensor, kept: list[list[int]]) -> tf.Tensor:
@@ -288,7 +291,12 @@ def _swapped(values: tf.Tensor, count: int) -> tf.Tensor:
     not have.
     """
     number = values.shape[0]
-    means = (tf.reduce_sum(values, axis=0) - values) / (number - 1)
+    possible = values > -np.inf
+    numbers = tf.where(possible, values, tf.zeros_like(values))
+    means = (tf.reduce_sum(numbers, axis=0) - numbers) / (number - 1)
+    impossible = tf.cast(~possible, values.dtype)
+    others = tf.reduce_sum(impossible, axis=0) - impossible
+    means = tf.where(others > 0, -np.inf * tf.ones_like(means), means)
     mask = tf.eye(count, dtype=tf.bool)
     mask = tf.reshape(mask, [count, count, *[1] * (values.shape.rank - 1)])
     return tf.where(mask, means[tf.newaxis, :count], values[:count, tf.newaxis])

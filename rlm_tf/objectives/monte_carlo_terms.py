@@ -229,12 +229,23 @@ def divergence(samples: Samples, alpha: Any) -> tf.Tensor:
     """
     weights = normalised_weights(samples)
     tilt = log_tilt(samples, weights, alpha)
-    return u_hat(samples, weights) - evidence(samples) + tilt
+    result = u_hat(samples, weights) - evidence(samples) + tilt
+    # Where no sample is possible, S is what makes an objective infinite.
+    return tf.where(_is_possible(samples), result, tf.zeros_like(result))
 
 
 def u_hat(samples: Samples, weights: tf.Tensor) -> tf.Tensor:
-    """Returns U, `[...]`; samples without weight may have any likelihood."""
-    return tf.reduce_sum(multiply_no_nan_log(weights, samples.log_likelihood), axis=0)
+    """Returns U, `[...]`; samples without weight may have any likelihood.
+
+    Minus infinity if no sample is possible.
+    """
+    products = multiply_no_nan_log(weights, samples.log_likelihood)
+    result = tf.reduce_sum(products, axis=0)
+    return tf.where(_is_possible(samples), result, -np.inf * tf.ones_like(result))
+
+
+def _is_possible(samples: Samples) -> tf.Tensor:
+    return tf.reduce_any(samples.log_likelihood > -np.inf, axis=0)
 
 
 def normalised_weights(samples: Samples, alpha: Any = 1.0) -> tf.Tensor:
