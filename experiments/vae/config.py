@@ -32,7 +32,10 @@ class VaeConfig:
     grouping: str = setting("difference", "With two numbers of samples: or terms.")
     lambda_: float = setting(0.0, "Weight of the mutual information.")
     alpha: float = setting(1.0, "Of the objectives renyi and power.")
-    baseline: str = setting("swap_in", "Of vimco: swap_in or leave_one_out.")
+    baseline: str = setting(
+        "swap_in",
+        "Of vimco: swap_in or leave_one_out. Of reinforce: moving_average; else none.",
+    )
     trainable_prior: bool = setting(False, "Whether the prior is learnt.")
     batch_size: int = setting(256, "Examples of a batch.")
     steps: int = setting(5000, "Training steps.")

@@ -71,10 +71,16 @@ def build_model(
         lambda_=config.lambda_,
         alpha=config.alpha,
         grouping=config.grouping,  # type: ignore[arg-type]
-        baseline=config.baseline,  # type: ignore[arg-type]
+        baseline=_baseline_of(config),
         seed=seed + 3,
         l2=config.l2,
     )
+
+
+def _baseline_of(config: VaeConfig) -> Any:
+    """Returns the model's; the default of the flag is VIMCO's."""
+    is_default = config.baseline == VaeConfig().baseline
+    return None if is_default and config.estimator != "vimco" else config.baseline
 
 
 def _of_symbols(

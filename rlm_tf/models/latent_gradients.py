@@ -54,7 +54,7 @@ def sample_cotangents(
             *samples[1:],
             objective=model.objective,
             estimator=model.estimator,  # type: ignore[arg-type]
-            baseline=model.baseline,
+            baseline=model.current_baseline(),
             **model.objective_options(),
         )
     loss, weights = elbo(samples.log_p_x_given_z, kl, **model.elbo_options())

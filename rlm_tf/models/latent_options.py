@@ -19,6 +19,11 @@ _USES: dict[str, tuple[tuple[str, ...], float]] = {
     "alpha": (("alpha_iwae", "renyi", "power"), 1.0),
 }
 
+_BASELINES = {
+    "reinforce": ("moving_average",),
+    "vimco": ("swap_in", "leave_one_out"),
+}
+
 
 def sample_counts(num_samples: Any) -> int | tuple[int, int]:
     """Returns K or (N, M) as Python's integers.
@@ -55,10 +60,11 @@ def check_latent_options(model: MonteCarloVAE) -> None:
         )
     monte_carlo_terms.check_options(name, model.alpha, model.lambda_)
     monte_carlo_terms.decompose(name, model.objective, **model.objective_options())
-    if model.baseline not in ("swap_in", "leave_one_out"):
+    if model.baseline not in (None, *_BASELINES.get(model.estimator, ())):
+        own = [repr(b) for b in _BASELINES.get(model.estimator, ())]
         raise ValueError(
-            f"{name}: `baseline` must be 'swap_in' or 'leave_one_out', found "
-            f"{model.baseline!r}."
+            f"{name}: `baseline` of {model.estimator!r} must be "
+            f"{' or '.join(['None', *own])}, found {model.baseline!r}."
         )
     for option, (objectives, idle) in _USES.items():
         found = getattr(model, option)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
 
+from rlm_tf.layers.batch_average import BatchAverage
 from rlm_tf.layers.latents import Latents
 from rlm_tf.models.latent_gradients import (
     LatentSamples,
@@ -20,9 +21,10 @@ from rlm_tf.models.latent_options import check_latent_options, sample_counts
 from rlm_tf.models.model_of_parts import ModelOfParts
 from rlm_tf.models.term import Gradient, Term
 from rlm_tf.numerics import at_least_single
-from rlm_tf.objectives.gradient_estimators import Baseline, Estimator
+from rlm_tf.objectives.gradient_estimators import Estimator
 from rlm_tf.objectives.monte_carlo import MonteCarloExtra
 from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
+from rlm_tf.objectives.score_signals import Baseline
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -52,7 +54,9 @@ class MonteCarloVAE(ModelOfParts):
         lambda_: Weight of the mutual information.
         alpha: Of `alpha_iwae`, `renyi` and `power`.
         grouping: With (N, M), see `rlm_tf.objectives.monte_carlo.kl_objective`.
-        baseline: Of `vimco`, see `rlm_tf.objectives.gradient_estimators.cotangents`.
+        baseline: Of `vimco` `swap_in` (or None) or `leave_one_out`, see
+            `rlm_tf.objectives.gradient_estimators.cotangents`. Of `reinforce` None, as
+            published, or `moving_average`: of the objective over the batches before.
         seed: Of the samples.
         **kwargs: Of `ObjectiveModel`.
 
@@ -74,7 +78,7 @@ class MonteCarloVAE(ModelOfParts):
         lambda_: float = 0.0,
         alpha: float = 1.0,
         grouping: Grouping = "difference",
-        baseline: Baseline = "swap_in",
+        baseline: Baseline | Literal["moving_average"] | None = None,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -91,6 +95,8 @@ class MonteCarloVAE(ModelOfParts):
         self.baseline = baseline
         self.seed = seed
         check_latent_options(self)
+        if baseline == "moving_average":
+            self.moving_average = BatchAverage(name="moving_average")
         self._build_latents()
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.sample_metrics = {
@@ -119,6 +125,12 @@ class MonteCarloVAE(ModelOfParts):
         """How many samples of an example a step draws."""
         counts = self.num_samples
         return counts if isinstance(counts, int) else max(counts)
+
+    def current_baseline(self) -> Any:
+        """Returns the baseline of a step, as `cotangents` takes it."""
+        if self.baseline == "moving_average":
+            return self.moving_average.value()
+        return self.baseline
 
     def elbo_options(self) -> dict[str, Any]:
         """Returns the options of `rlm_tf.objectives.elbo.elbo`."""
@@ -203,6 +215,9 @@ class MonteCarloVAE(ModelOfParts):
         scale: tf.Tensor,
     ) -> tuple[tf.Tensor, list[Gradient]]:
         found, gradients = sample_gradients(self, x, variables, scale)
+        if self.baseline == "moving_average":
+            # After the step: a baseline must not know the samples it is for.
+            self.moving_average.update(found.objective, weights)
         self._update_sample_metrics(found.extra, weights)
         return -found.objective, gradients
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from rlm_tf.numerics import cast_like
@@ -28,10 +27,10 @@ from rlm_tf.objectives.monte_carlo_terms import (
     Objective,
     Samples,
 )
+from rlm_tf.objectives.score_signals import Baseline, fill_up, score_signals
 from rlm_tf.typing import TensorLike
 
 Estimator = Literal["reparameterised", "stl", "dreg", "reinforce", "vimco"]
-Baseline = Literal["swap_in", "leave_one_out"]
 REPARAMETERISED = ("reparameterised", "stl", "dreg")
 SCORE_FUNCTION = ("reinforce", "vimco")
 
@@ -74,7 +73,7 @@ def cotangents(
     lambda_: float | tf.Tensor = 0.0,
     num_samples: tuple[int, int] | None = None,
     grouping: Grouping = "difference",
-    baseline: Baseline | None = "swap_in",
+    baseline: Baseline | TensorLike | None = None,
 ) -> Cotangents:
     """Returns the factors of a gradient estimate; they carry no gradient themselves.
 
@@ -90,6 +89,7 @@ def cotangents(
       `2 w^2 (l - U)`: for U, `w_i^2 (2 (l_i - U) d a_i + d l_i)` with `a = l + h`.
       Unbiased.
     - `reinforce`: score O (of the terms that have the sample) plus dO/dln q. Unbiased.
+      A baseline that is given is subtracted from O.
     - `vimco` (Mnih and Rezende 2016): from O of each sample a baseline is subtracted
       that does not depend on it. Unbiased.
 
@@ -103,9 +103,10 @@ def cotangents(
         lambda_: Of the objective.
         num_samples: Of evidence and divergence, see `kl_objective`.
         grouping: See `kl_objective`.
-        baseline: Of `vimco`. `swap_in`: O with l and h of the sample replaced by their
-            means over the other samples, which for S is the published one;
-            `leave_one_out`: O without the sample.
+        baseline: Of `vimco`: `swap_in` (or None), O with l and h of the sample replaced
+            by their means over the other samples, which for S is the published one;
+            `leave_one_out`, O without the sample. Of `reinforce`: numbers `[...]` that
+            do not depend on the samples, nats; None for none. Of the others: None.
 
     Raises:
         ValueError: If shapes or options do not fit, or VIMCO has one sample only.
@@ -115,6 +116,11 @@ def cotangents(
         raise ValueError(
             "cotangents: `estimator` must be one of "
             f"{', '.join(REPARAMETERISED + SCORE_FUNCTION)}, found {estimator!r}."
+        )
+    if estimator in REPARAMETERISED and baseline is not None:
+        raise ValueError(
+            f"cotangents: `baseline` is of the estimators {', '.join(SCORE_FUNCTION)}; "
+            f"leave it out with {estimator!r}."
         )
     samples = monte_carlo_terms.checked_samples(
         "cotangents", log_p_x_given_z, log_p_z, log_q_z
@@ -139,7 +145,7 @@ def cotangents(
         path, score = _sum(terms, samples, _squared), None
     elif estimator in SCORE_FUNCTION:
         path = None
-        score += _signal(terms, samples, baseline if estimator == "vimco" else None)
+        score += score_signals(terms, samples, estimator == "vimco", baseline)
     found = [monte_carlo_terms.value_of(term, samples) for term in terms]
     return Cotangents(
         derivatives.log_likelihood,
@@ -167,17 +173,8 @@ def _sum(
         used = samples.first(term.num_samples)
         factor = cast_like(term.coefficient, used.log_ratio)
         for number, own in enumerate(derivatives(term, used)):
-            totals[number] += factor * _fill_up(own, samples)
+            totals[number] += factor * fill_up(own, samples)
     return Samples(*totals)
-
-
-def _fill_up(values: tf.Tensor, samples: Samples) -> tf.Tensor:
-    """Returns values of the first samples with zeros for the others."""
-    missing = tf.shape(samples.log_ratio)[0] - tf.shape(values)[0]
-    rest = [[0, 0]] * (values.shape.rank - 1)
-    filled = tf.pad(values, [[0, missing], *rest])
-    filled.set_shape(samples.log_ratio.shape)
-    return filled
 
 
 def _derivatives(term: MonteCarloTerm, samples: Samples) -> Samples:
@@ -222,81 +219,3 @@ def _difference(
     tilted = monte_carlo_terms.normalised_weights(samples, alpha) ** power
     difference = tf.where(is_small, before * tf.math.expm1(little), tilted - before)
     return tf.where(is_one, before * slope, difference / safe)
-
-
-# === Score function ===
-
-
-def _signal(
-    terms: list[MonteCarloTerm], samples: Samples, baseline: Baseline | None
-) -> tf.Tensor:
-    """Returns what multiplies each sample's score, `[K, ...]`, dO/dln q apart.
-
-    A term that does not have a sample would add to its score what is zero in
-    expectation, and is left out.
-    """
-    total = tf.zeros_like(samples.log_ratio)
-    for term in terms:
-        value = monte_carlo_terms.value_of(term, samples)
-        signal = tf.repeat(
-            value[tf.newaxis], tf.shape(samples.first(term.num_samples)[0])[0], axis=0
-        )
-        if baseline is not None:
-            signal -= _baselines(term, samples, baseline)
-        total += _fill_up(signal, samples)
-    return total
-
-
-def _baselines(term: MonteCarloTerm, samples: Samples, baseline: Baseline) -> tf.Tensor:
-    """Returns the term without the news of each of its samples, `[N, ...]`."""
-    there = samples.log_ratio.shape[0]
-    if there is None:
-        raise ValueError("cotangents: VIMCO needs a static number of samples.")
-    count = term.num_samples or there
-    if baseline == "leave_one_out":
-        if count < 2:
-            raise ValueError(
-                "cotangents: `baseline='leave_one_out'` needs two samples in every "
-                f"term, found {count}."
-            )
-        kept = [[j for j in range(count) if j != i] for i in range(count)]
-        others = Samples(*(_by_sample(part, kept) for part in samples))
-    elif baseline == "swap_in":
-        if there < 2:
-            raise ValueError(
-                "cotangents: VIMCO needs two samples; one has no baseline "
-                "(`estimator='reinforce'`)."
-            )
-        others = Samples(*(_swapped(part, count) for part in samples))
-    else:
-        raise ValueError(
-            "cotangents: `baseline` must be 'swap_in' or 'leave_one_out', found "
-            f"{baseline!r}."
-        )
-    found = monte_carlo_terms.value_of(term._replace(num_samples=None), others)
-    # Where the others are impossible, none: that, too, does not depend on the sample.
-    return tf.where(tf.math.is_finite(found), found, tf.zeros_like(found))
-
-
-def _by_sample(values: tf.Tensor, kept: list[list[int]]) -> tf.Tensor:
-    """Returns `[K', N, ...]`: for each of N samples, those K' that are kept."""
-    gathered = tf.gather(values, tf.constant(kept))
-    return tf.transpose(gathered, [1, 0, *range(2, gathered.shape.rank)])
-
-
-def _swapped(values: tf.Tensor, count: int) -> tf.Tensor:
-    """Returns `[N, N, ...]`, samples first: for each of N, its value replaced.
-
-    The replacement is the mean over all other samples, also those that the term does
-    not have.
-    """
-    number = values.shape[0]
-    possible = values > -np.inf
-    numbers = tf.where(possible, values, tf.zeros_like(values))
-    means = (tf.reduce_sum(numbers, axis=0) - numbers) / (number - 1)
-    impossible = tf.cast(~possible, values.dtype)
-    others = tf.reduce_sum(impossible, axis=0) - impossible
-    means = tf.where(others > 0, -np.inf * tf.ones_like(means), means)
-    mask = tf.eye(count, dtype=tf.bool)
-    mask = tf.reshape(mask, [count, count, *[1] * (values.shape.rank - 1)])
-    return tf.where(mask, means[tf.newaxis, :count], values[:count, tf.newaxis])

@@ -347,7 +347,7 @@ def test_mistakes_are_named():
         ({"estimator": "elbo", "num_samples": (2, 3)}, "one number of samples"),
         ({"num_samples": (3, 2, 1)}, r"one integer or two, found \(3, 2, 1\)"),
         ({"num_samples": 3.0}, "`num_samples` must be an integer"),
-        ({"baseline": "none"}, "`baseline` must be 'swap_in' or"),
+        ({"baseline": "none"}, "`baseline` of 'dreg' must be None"),
         ({"objective": "iwae", "lambda_": 0.9}, "`lambda_` is of the objectives kl"),
         ({"alpha": 2.0}, "`alpha` is of the objectives alpha_iwae, renyi, power"),
     ):

@@ -431,7 +431,7 @@ def test_mistakes_are_named(rng):
         cotangents(*inputs, objective="elbo", estimator="dreg")
     with pytest.raises(ValueError, match="VIMCO needs two samples"):
         cotangents(*inputs[:, :1], objective="kl", estimator="vimco")
-    with pytest.raises(ValueError, match="`baseline` must be"):
+    with pytest.raises(ValueError, match="`baseline` of"):
         cotangents(*inputs, objective="kl", estimator="vimco", baseline="other")
     with pytest.raises(ValueError, match="needs two samples in every term, found 1"):
         cotangents(
