@@ -13,6 +13,7 @@ from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.evaluation.log_probs import log_softmax_at
 from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.numerics import at_least_single
+from rlm_tf.serving.arguments import readable_tokens
 from rlm_tf.serving.language_model_service import LanguageModelService
 from rlm_tf.serving.saved_model import check_export_path, write_saved_model
 
@@ -109,9 +110,7 @@ def _check_numbers(
     length = min(_CHECKED_TOKENS, context_length or _CHECKED_TOKENS)
     # Only tokens that are read back as they are written, and room for `<eos>`.
     rng = np.random.default_rng(0)
-    some = rng.permutation(len(vocabulary))[:1000]
-    readable = [i for i in some if _is_read_back(vocabulary, i)]
-    ids = rng.choice(np.array(readable, np.int64), length - 1)
+    ids = rng.choice(readable_tokens(vocabulary), length - 1)
     grown = _sensitivity(model, np.concatenate([[vocabulary.eos_id], ids]))
     length = max(1, int(np.searchsorted(grown, _CHAOS)))
     ids = ids[: length - 1]
@@ -192,7 +191,3 @@ def _sensitivity(model: keras.Model, ids: np.ndarray) -> np.ndarray:
         model.set_weights(kept)
     relative = changed / np.maximum(np.abs(before), 1.0)
     return np.maximum.accumulate(relative.max(axis=-1).astype(np.float64))
-
-
-def _is_read_back(vocabulary: Vocabulary, token: int) -> bool:
-    return list(vocabulary.encode(vocabulary.decode([token]))) == [token]

@@ -9,10 +9,15 @@ import tensorflow as tf
 
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.generation.generate import generate
-from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise, read_tokens
+from rlm_tf.generation.stepwise import as_stepwise, read_tokens
+from rlm_tf.serving.arguments import (
+    Untracked,
+    checked,
+    checked_max_tokens,
+    checked_share,
+    checked_temperature,
+)
 from rlm_tf.serving.scoring import token_log_probs
-
-MAX_TOKENS = 10_000
 
 _STRINGS = tf.TensorSpec([None], tf.string)
 _INTEGER = tf.TensorSpec([], tf.int32)
@@ -61,7 +66,7 @@ class LanguageModelService(tf.Module):
                 f"{len(vocabulary)}: they do not belong together."
             )
         # Inside a plain object, so that tf.Module does not track the Keras model.
-        self._language_model = _Untracked(stepwise)
+        self._language_model = Untracked(stepwise)
         self._size = size
         self._eos_id = vocabulary.eos_id
         self._tables = vocabulary.graph_tables()
@@ -117,7 +122,7 @@ class LanguageModelService(tf.Module):
         Raises:
             tf.errors.InvalidArgumentError: When run, if k < 1.
         """
-        k = _checked(k, k >= 1, "next_token: k must be at least 1, found")
+        k = checked(k, k >= 1, "next_token: k must be at least 1, found")
         context = self._with_eos(self._tables.encode(texts))
         model = self._language_model.value
         states = model.zero_states(tf.cast(context.nrows(), tf.int32))
@@ -182,31 +187,13 @@ class LanguageModelService(tf.Module):
         Raises:
             tf.errors.InvalidArgumentError: When run, if a parameter is out of range.
         """
-        max_tokens = _checked(
-            max_tokens,
-            (max_tokens >= 0) & (max_tokens <= MAX_TOKENS),
-            f"generate: max_tokens must be in [0, {MAX_TOKENS}], found",
-        )
-        temperature = _checked(
-            temperature,
-            (temperature >= 0) & tf.math.is_finite(temperature),
-            "generate: temperature must be >= 0 and finite, found",
-        )
-        top_k = _checked(top_k, top_k >= 0, "generate: top_k must be >= 0, found")
-        top_p = _checked(
-            top_p,
-            (top_p >= 0) & (top_p <= 1),
-            "generate: top_p must be in [0, 1], found",
-        )
-        eta = _checked(
-            eta, (eta >= 0) & (eta <= 1), "generate: eta must be in [0, 1], found"
-        )
-        typical_p = _checked(
-            typical_p,
-            (typical_p >= 0) & (typical_p <= 1),
-            "generate: typical_p must be in [0, 1], found",
-        )
-        calibration = _checked(
+        max_tokens = checked_max_tokens("generate", max_tokens)
+        temperature = checked_temperature("generate", temperature)
+        top_k = checked(top_k, top_k >= 0, "generate: top_k must be >= 0, found")
+        top_p = checked_share("generate", "top_p", top_p)
+        eta = checked_share("generate", "eta", eta)
+        typical_p = checked_share("generate", "typical_p", typical_p)
+        calibration = checked(
             calibration,
             tf.math.is_finite(calibration),
             "generate: calibration must be finite, found",
@@ -238,15 +225,3 @@ class LanguageModelService(tf.Module):
     def _with_eos(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         eos = tf.fill([ids.nrows(), 1], tf.constant(self._eos_id, ids.dtype))
         return tf.concat([tf.RaggedTensor.from_tensor(eos), ids], axis=1)
-
-
-class _Untracked:
-    """Holds a value in a way that TensorFlow's tracking does not look into."""
-
-    def __init__(self, value: StepwiseModel) -> None:
-        self.value = value
-
-
-def _checked(value: tf.Tensor, valid: tf.Tensor, message: str) -> tf.Tensor:
-    with tf.control_dependencies([tf.debugging.Assert(valid, [message, value])]):
-        return tf.identity(value)

@@ -12,6 +12,15 @@ from rlm_tf.layers import SentenceDecoder
 from rlm_tf.models import MonteCarloVAE
 from rlm_tf.objectives.monte_carlo import iwae
 from rlm_tf.padding import PADDING
+from rlm_tf.serving.arguments import (
+    Untracked,
+    checked,
+    checked_latents,
+    checked_max_tokens,
+    checked_share,
+    checked_temperature,
+    readable_tokens,
+)
 from rlm_tf.serving.conditioned_decoder import ConditionedDecoder, GivenSeed
 
 MOST_SAMPLES = 1000
@@ -53,13 +62,14 @@ class LatentService(tf.Module):
                 f"has {len(vocabulary)}: they do not belong together."
             )
         # Inside plain objects, so that tf.Module does not track the Keras model.
-        self._model = _Untracked(model)
-        self._vocabulary = _Untracked(vocabulary)
+        self._model = Untracked(model)
+        self._vocabulary = Untracked(vocabulary)
         self._most_tokens = most_tokens
         self._end_id = vocabulary.eos_id
         self._tables = vocabulary.graph_tables()
-        shape = list(model.latents.event_shape)
-        latents = tf.TensorSpec([None, *shape], tf.float32, name="latents")
+        # Of any size, so that another one than the model's can be named.
+        sizes = [None] * len(model.latents.event_shape)
+        latents = tf.TensorSpec([None, *sizes], tf.float32, name="latents")
         self.decode = tf.function(
             self._decode,
             input_signature=[latents, _INTEGER, _NUMBER, _NUMBER, _INTEGER],
@@ -94,8 +104,9 @@ class LatentService(tf.Module):
         )
         chosen = tf.argmax(log_weights - tf.math.log(-tf.math.log(noise)), axis=1)
         samples = tf.transpose(z, [1, 0, *range(2, z.shape.rank)])
+        samples = tf.cast(samples, tf.float32)
         return {
-            **parameters,
+            **{name: tf.cast(v, tf.float32) for name, v in parameters.items()},
             "samples": samples,
             "weights": tf.transpose(extra.weights),
             "resampled": tf.gather(samples, chosen, batch_dims=1),
@@ -122,6 +133,21 @@ class LatentService(tf.Module):
         Returns:
             `texts`: strings `[N]`.
         """
+        shape = self._model.value.latents.event_shape
+        latents = checked_latents("decode", latents, shape)
+        max_tokens = checked_max_tokens("decode", max_tokens)
+        temperature = checked_temperature("decode", temperature)
+        top_p = checked_share("decode", "top_p", top_p)
+        return self._said(latents, max_tokens, temperature, top_p, seed)
+
+    def _said(
+        self,
+        latents: tf.Tensor,
+        max_tokens: tf.Tensor,
+        temperature: tf.Tensor,
+        top_p: tf.Tensor,
+        seed: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
         model = ConditionedDecoder(self._model.value.decoder, latents)
         begin = tf.fill([tf.shape(latents)[0], 1], self._end_id)
         words = generate(
@@ -201,7 +227,7 @@ class LatentService(tf.Module):
             shares = tf.linspace(0.0, 1.0, steps)
         latents = self._model.value.latents
         ends = [
-            latents.centre(self._model.value(self._read(texts)))
+            tf.cast(latents.centre(self._model.value(self._read(texts))), tf.float32)
             for texts in (first, last)
         ]
         rank = ends[0].shape.rank
@@ -210,19 +236,26 @@ class LatentService(tf.Module):
             :, tf.newaxis
         ]
         between = tf.reshape(between, [-1, *latents.event_shape])
-        texts = self._decode(
+        texts = self._said(
             latents.nearest(between),
-            max_tokens,
+            checked_max_tokens("interpolate", max_tokens),
             tf.constant(0.0),
             tf.constant(1.0),
             tf.constant(0),
         )["texts"]
         return {"texts": tf.reshape(texts, [-1, steps])}
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the model computes in single precision or wider."""
+        return self._model.value.compute_dtype in ("float32", "float64")
+
     def some_texts(self) -> list[str]:
         """Returns texts to try the signatures with."""
-        words = self._vocabulary.value.tokens
-        return [" ".join(words[i::7][:9]) for i in range(3)] + [""]
+        vocabulary = self._vocabulary.value
+        tokens = readable_tokens(vocabulary)
+        tokens = tokens[tokens != self._end_id]
+        return [vocabulary.decode(tokens[i::7][:9]) for i in range(3)] + [""]
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions for `tf.saved_model.save`, which traces them once."""
@@ -236,17 +269,19 @@ class LatentService(tf.Module):
         ids = tf.cast(self._tables.encode(texts), tf.int32)
         ends = tf.fill([ids.nrows(), 1], self._end_id)
         ids = tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1)
-        return ids[:, : self._most_tokens].to_tensor(PADDING)
+        tokens = ids[:, : self._most_tokens].to_tensor(PADDING)
+        # No text is a table without columns, which is no sentence.
+        missing = tf.cast(tf.shape(tokens)[1] == 0, tf.int32)
+        return tf.pad(tokens, [[0, 0], [0, missing]], constant_values=PADDING)
 
     def _sampled(
         self, tokens: tf.Tensor, num_samples: tf.Tensor, seed: tf.Tensor
     ) -> tuple[tf.Tensor, Any, dict[str, tf.Tensor]]:
-        valid = (num_samples >= 1) & (num_samples <= MOST_SAMPLES)
-        check = tf.debugging.Assert(
-            valid, [f"num_samples must be in [1, {MOST_SAMPLES}], found", num_samples]
+        num_samples = checked(
+            num_samples,
+            (num_samples >= 1) & (num_samples <= MOST_SAMPLES),
+            f"num_samples must be in [1, {MOST_SAMPLES}], found",
         )
-        with tf.control_dependencies([check]):
-            num_samples = tf.identity(num_samples)
         model = self._model.value
         parameters = model(tokens)
         z = model.latents.sample(parameters, num_samples, GivenSeed(seed))
@@ -262,10 +297,3 @@ class LatentService(tf.Module):
             model.latents.posterior(parameters).log_prob(z),
         ).extra
         return z, extra, parameters
-
-
-class _Untracked:
-    """Holds a value in a way that TensorFlow's tracking does not look into."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
