@@ -104,6 +104,10 @@ def check_range(function: str, low: float, high: float, **values: Any) -> None:
         bounds = f"lie in [{low:g}, {high:g}]"
         if high == np.inf:
             bounds = f"be finite and at least {low:g}"
+            if low == -np.inf:
+                bounds = "be finite"
+            elif 0 < low < 1e-30:  # The least number of a precision.
+                bounds = "be finite and positive"
         worst = entries[~((entries >= low) & (entries <= high) & np.isfinite(entries))]
         raise ValueError(
             f"{function}: `{argument}` must {bounds}, found {worst.ravel()[0]:g}."

@@ -68,7 +68,14 @@ def train_and_measure(
                     | {group: s._asdict() for group, s in signals.items()}
                 )
             print(f"{folder.name}: {name}, {estimator}", flush=True)
-    return {**row, "batch": _BATCH, "repeats": _REPEATS, "signal": found}
+    command = f"--study=signal --only={folder.name} --seeds={config.seed}"
+    return {
+        **row,
+        "command": f"python -m experiments.mi_vae {command}",
+        "batch": _BATCH,
+        "repeats": _REPEATS,
+        "signal": found,
+    }
 
 
 def _measure(

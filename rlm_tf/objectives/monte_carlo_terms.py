@@ -129,7 +129,8 @@ def decompose(
             MonteCarloTerm("evidence", lambda_, num_samples=for_divergence),
             MonteCarloTerm("divergence", lambda_, 1.0, for_divergence),
         ]
-    if isinstance(alpha, float | int) and alpha == 1:
+    known = tf.get_static_value(tf.convert_to_tensor(alpha))
+    if known is not None and np.any(known == 1):
         raise ValueError(
             f"{function}: with `grouping='terms'` and two counts of samples the Rényi "
             "objective has no limit at `alpha` = 1; found 1."

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from experiments import benchmark
-from experiments.benchmarks import imm, kneser_ney, lstm, machine, memory
+from experiments.benchmarks import imm, kneser_ney, latents, lstm, machine, memory
 from experiments.benchmarks.machine import OtherPrograms
 from experiments.benchmarks.preset import PRESETS, Preset
 from experiments.benchmarks.report import Report
@@ -223,6 +223,25 @@ def test_operations_of_a_step_are_those_of_its_products():
         forward += 2 * (2 * 3) * (width + width) * (4 * width)
     forward += 2 * (2 * 3) * width * 7
     assert lstm.step_operations(preset, width) == 3 * forward
+
+
+def test_operations_of_a_latent_step_are_three_products_with_the_kernel():
+    preset = Preset(vocabulary_size=7, latent_samples=3, latent_batch=2)
+    assert latents.step_operations(preset) == 3 * 2 * (3 * 2) * 128 * 7
+
+
+@pytest.mark.slow
+def test_smoke_row_of_latents(tmp_path):
+    config = benchmark.Config(rows=("latents",), output_dir=str(tmp_path))
+    lines = benchmark.main(config).rows["latents"]["lines"]
+    peers = [line["peer"] for line in lines]
+    for expected in (
+        "its decoder alone",
+        "one sample (reinforce)",
+        "one sample (dreg)",
+    ):
+        assert any(expected in peer for peer in peers)
+    assert {line["what"][:4] for line in lines} == {"VIMC", "DREG"}
 
 
 def test_long_steps_of_the_sampler_are_projected():

@@ -348,9 +348,15 @@ def test_mistakes_are_named(rng):
         monte_carlo.kl_objective(*samples, lambda_=0.1, num_samples=(6, 1))
     with pytest.raises(ValueError, match=r"`num_samples\[1\]` must be an integer >= 1"):
         monte_carlo.kl_objective(*samples, lambda_=0.1, num_samples=(5, 0))
-    with pytest.raises(ValueError, match="no limit at `alpha` = 1"):
-        monte_carlo.renyi_objective(
-            *samples, alpha=1.0, lambda_=0.1, num_samples=(5, 1), grouping="terms"
-        )
+    counts = {"lambda_": 0.1, "num_samples": (5, 1), "grouping": "terms"}
+    for one in (1.0, np.float32(1.0), tf.constant(1.0)):
+        with pytest.raises(ValueError, match="no limit at `alpha` = 1"):
+            monte_carlo.renyi_objective(*samples, alpha=one, **counts)
+    with pytest.raises(
+        ValueError, match="`alpha` must be finite and positive, found 0"
+    ):
+        monte_carlo.alpha_iwae(*samples, alpha=0.0)
+    with pytest.raises(ValueError, match="`lambda_` must be finite, found nan"):
+        monte_carlo.kl_objective(*samples, lambda_=np.nan)
     with pytest.raises(ValueError, match="`grouping` must be"):
         monte_carlo.kl_objective(*samples, lambda_=0.1, grouping="other")
