@@ -35,7 +35,7 @@ from experiments.vae import (  # noqa: E402
     symbols_report,
     training,
 )
-from experiments.vae.config import VaeConfig, check_config  # noqa: E402
+from experiments.vae.config import VaeConfig, check_config, without_idle  # noqa: E402
 from rlm_tf.data import Corpus, Vocabulary, load_corpus  # noqa: E402
 from rlm_tf.serving import check_export_path, export_latent_model  # noqa: E402
 
@@ -189,7 +189,10 @@ def _configs() -> dict[str, VaeConfig]:
         run_flags.refuse_settings_beside_study(VaeConfig, ("preset",))
         chosen = _STUDIES[FLAGS.study](seeds)
     else:
-        config = config_flags.config_from_flags(studies.PRESETS[FLAGS.preset])
+        config = without_idle(
+            config_flags.config_from_flags(studies.PRESETS[FLAGS.preset]),
+            config_flags.given_flags(VaeConfig),
+        )
         chosen = {
             f"{FLAGS.preset}-seed{seed}": dataclasses.replace(config, seed=seed)
             for seed in seeds

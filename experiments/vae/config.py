@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 
 from experiments.flags import setting
 
@@ -115,19 +116,37 @@ def check_config(config: VaeConfig) -> None:
         raise ValueError("dropout is for sentences: give --corpus.")
 
 
+# What a VQ-VAE does not have.
+_ESTIMATES = (
+    "objective",
+    "estimator",
+    "num_samples",
+    "divergence_samples",
+    "grouping",
+    "lambda_",
+    "alpha",
+    "baseline",
+    "trainable_prior",
+)
+
+
+def without_idle(config: VaeConfig, given: Collection[str] = ()) -> VaeConfig:
+    """Returns a configuration without settings of a preset that its model has not.
+
+    Args:
+        config: Settings.
+        given: Names of those that stay as they are, to be refused if they are idle.
+    """
+    if config.latents != "quantised":
+        return config
+    default = VaeConfig()
+    idle = {name: getattr(default, name) for name in _ESTIMATES if name not in given}
+    return dataclasses.replace(config, **idle)
+
+
 def _refuse_idle(config: VaeConfig) -> None:
     """Raises ValueError for settings of estimates that a VQ-VAE does not have."""
     default = VaeConfig()
-    for name in (
-        "objective",
-        "estimator",
-        "num_samples",
-        "divergence_samples",
-        "grouping",
-        "lambda_",
-        "alpha",
-        "baseline",
-        "trainable_prior",
-    ):
+    for name in _ESTIMATES:
         if getattr(config, name) != getattr(default, name):
             raise ValueError(f"--latents=quantised has no --{name}; leave it out.")

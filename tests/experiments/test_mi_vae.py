@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from experiments.vae import report, studies, sweep, training
-from experiments.vae.config import VaeConfig, check_config
+from experiments.vae.config import VaeConfig, check_config, without_idle
 from experiments.vae.model import build_model
 from rlm_tf.data import SentenceBatches, load_corpus
 from tests.experiments.binaries import run_binary
@@ -172,6 +172,21 @@ def test_a_killed_run_gives_the_same_row(config, corpus, tmp_path, monkeypatch):
     row = training.train(prepared(), tmp_path / "killed")
     assert row["evaluation"] == expected["evaluation"]
     assert row["curve"] == expected["curve"]
+
+
+@pytest.mark.parametrize("name", sorted(studies.PRESETS))
+def test_every_preset_has_a_quantised_baseline(name):
+    """What it has set for estimates is left out; what a user gives is refused."""
+    preset = dataclasses.replace(
+        studies.PRESETS[name], latents="quantised", num_latents=2, num_categories=3
+    )
+    config = without_idle(preset)
+    check_config(config)
+    assert (config.lambda_, config.units) == (0.0, preset.units)
+    given = dataclasses.replace(preset, lambda_=0.3)
+    with pytest.raises(ValueError, match="quantised has no --lambda_"):
+        check_config(without_idle(given, ["lambda_"]))
+    assert without_idle(studies.PRESETS[name]) == studies.PRESETS[name]
 
 
 def test_every_run_of_the_study_can_be_made():
