@@ -13,6 +13,7 @@ are sums of these with constant factors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -185,9 +186,16 @@ def check_options(function: str, alpha: Any, lambda_: Any) -> None:
 def check_counts(
     function: str, num_samples: tuple[int, int] | None, samples: Samples
 ) -> None:
-    """Raises ValueError if more samples are asked for than there are."""
+    """Raises ValueError unless there are two counts, of samples that are there."""
+    if num_samples is None:
+        return
+    if not isinstance(num_samples, Sequence) or len(num_samples) != 2:
+        raise ValueError(
+            f"{function}: `num_samples` must be the counts of evidence and "
+            f"divergence, or None, found {num_samples!r}."
+        )
     there = samples.log_likelihood.shape[0]
-    if num_samples is not None and there is not None and max(num_samples) > there:
+    if there is not None and max(num_samples) > there:
         raise ValueError(
             f"{function}: `num_samples` must not exceed the {there} samples, found "
             f"{tuple(num_samples)}."

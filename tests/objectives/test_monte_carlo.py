@@ -356,6 +356,9 @@ def test_mistakes_are_named(rng):
         ValueError, match="`alpha` must be finite and positive, found 0"
     ):
         monte_carlo.alpha_iwae(*samples, alpha=0.0)
+    for counts in (2, (1, 2, 3)):
+        with pytest.raises(ValueError, match="`num_samples` must be the counts of evi"):
+            monte_carlo.kl_objective(*samples, lambda_=0.1, num_samples=counts)
     with pytest.raises(ValueError, match="`lambda_` must be finite, found nan"):
         monte_carlo.kl_objective(*samples, lambda_=np.nan)
     with pytest.raises(ValueError, match="`grouping` must be"):
