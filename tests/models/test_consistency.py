@@ -187,10 +187,10 @@ def test_in_batch_loss_is_nearly_consistent_where_noising_is_not():
     their short context and 37 % have fewer than five predictions. Measured KL(P || Q)
     in nats, after as many batches as here and after more:
 
-                                   300     1000
-        plain                      0.0135  0.0053
-        in-batch, min_count 5      0.0140  0.0063
-        in-batch, min_count 1      0.0356  0.0317
+                                   700     1000
+        plain                      0.0067  0.0053
+        in-batch, min_count 5      0.0081  0.0063
+        in-batch, min_count 1      0.0326  0.0317
         noising, closed form       0.1167
         P_bar itself               0.3180
 
@@ -198,16 +198,16 @@ def test_in_batch_loss_is_nearly_consistent_where_noising_is_not():
     with n predictions has 1/n of noising's bias, to second order.
     """
     source = ClassSource(300, 2, 6, concentration=0.3, seed=1)
-    windows = source.windows(20 * 300, 37).reshape(300, 20, 37)
+    windows = source.windows(20 * 700, 37).reshape(700, 20, 37)
     noising = source.kl_divergence((source.probs + source.bigram) / 2)
     plain = _train(source, windows, 0.0, InBatchContexts())
     one, five = (
         _train(source, windows, 1.0, InBatchContexts(min_count=count))
         for count in (1, 5)
     )
-    assert plain < 0.018
-    assert five < 0.018
-    assert five < one / 2
+    assert plain < 0.01
+    assert five < 0.01
+    assert five < one / 3
     assert one < noising / 2.5
     assert noising > 0.1
 
@@ -216,15 +216,15 @@ def test_in_batch_loss_is_nearly_consistent_where_noising_is_not():
 def test_one_sample_is_noising_and_ten_are_nearly_consistent():
     """The published sampler on the same source: k = 1 behaves like noising.
 
-    Measured KL(P || Q) in nats after 150 batches of 20 x 35 positions, lambda = 1:
+    Measured KL(P || Q) in nats after 250 batches of 20 x 35 positions, lambda = 1:
 
-        plain                      0.0266
-        sampled, k = 10            0.0208
-        sampled, k = 1             0.1255
+        plain                      0.0153
+        sampled, k = 10            0.0118
+        sampled, k = 1             0.1210
         noising, closed form       0.1167
     """
     source = ClassSource(300, 2, 6, concentration=0.3, seed=1)
-    windows = source.windows(20 * 150, 37).reshape(150, 20, 37)
+    windows = source.windows(20 * 250, 37).reshape(250, 20, 37)
     # One word in 400 has the end of another stream before it.
     stream = source.windows(250, 400).ravel()
     noising = source.kl_divergence((source.probs + source.bigram) / 2)
@@ -233,6 +233,6 @@ def test_one_sample_is_noising_and_ten_are_nearly_consistent():
         _train(source, windows, 1.0, SampledContexts(stream, k, window=2))
         for k in (1, 10)
     )
-    assert plain < 0.035
+    assert plain < 0.025
     assert ten < plain
     assert one == pytest.approx(noising, rel=0.1)
