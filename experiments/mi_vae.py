@@ -46,13 +46,20 @@ _STUDIES = {**studies.STUDIES, "signal": signal.models}
 flags.DEFINE_enum("preset", "small", sorted(studies.PRESETS), "Settings to start from.")
 flags.DEFINE_enum("study", None, sorted(_STUDIES), "The runs of a study.")
 flags.DEFINE_list("only", [], "Of a study, only runs like these (* for anything).")
-flags.DEFINE_integer("trials", 0, "So many points of a search.", lower_bound=0)
-flags.DEFINE_enum("search", "random", ["random", "gp"], "How they are chosen.")
-flags.DEFINE_integer("initial", 8, "Of gp: random ones at first.", lower_bound=1)
-flags.DEFINE_float("trade", 0.05, "What a nat of usage is worth, nats of NLL.")
-flags.DEFINE_enum(
-    "regularisation", "none", ["none", "dropout", "l2"], "What a search tunes, too."
+flags.DEFINE_integer(
+    "trials", 0, "Points of a search over learning rate, lambda, ...", lower_bound=0
 )
+flags.DEFINE_enum(
+    "search", "random", ["random", "gp"], "How --trials are chosen; gp: by bandits."
+)
+flags.DEFINE_integer(
+    "initial", 8, "Trials that --search=gp draws before it chooses.", lower_bound=1
+)
+flags.DEFINE_float("trade", 0.05, "Trials minimise NLL less this times usage, nats.")
+flags.DEFINE_enum(
+    "regularisation", "none", ["none", "dropout", "l2"], "What --trials tune, too."
+)
+_OF_TRIALS = ("search", "initial", "trade", "regularisation")
 run_flags.define_run_flags("mi_vae")
 config_flags.define_flags(VaeConfig, without=("seed",))
 
@@ -61,6 +68,7 @@ def main(arguments: list[str]) -> None:
     """Runs what is not done yet, then writes table and figure."""
     config_flags.refuse_arguments(arguments)
     with config_flags.user_errors():
+        _refuse_idle_flags()
         chosen = _configs()
         if not FLAGS.trials:
             for config in chosen.values():
@@ -95,6 +103,17 @@ def main(arguments: list[str]) -> None:
         _report(run_all(runs, output, results, FLAGS.resume), output)
         if FLAGS.export:
             _export(output / runs[-1].name, list(chosen.values())[-1])
+
+
+def _refuse_idle_flags() -> None:
+    """Raises ValueError if a flag was given that would change nothing."""
+    idle = [name for name in _OF_TRIALS if FLAGS[name].present]
+    if idle and not FLAGS.trials:
+        raise ValueError(f"--{', --'.join(idle)}: only with --trials.")
+    if FLAGS["initial"].present and FLAGS.search != "gp":
+        raise ValueError("--initial: only with --search=gp.")
+    if FLAGS.trials and FLAGS.project_steps:
+        raise ValueError("--trials and --project_steps: only one of them.")
 
 
 def _report(rows: list[dict[str, Any]], output: pathlib.Path) -> None:

@@ -19,20 +19,24 @@ class VaeConfig:
     num_symbols: int = setting(1000, "Symbols, without a corpus.")
     latents: str = setting("normal", "normal, categorical or quantised (VQ-VAE).")
     latent_size: int = setting(40, "Normal latents.")
-    num_latents: int = setting(8, "Categorical latents.")
-    num_categories: int = setting(10, "Categories of each.")
+    num_latents: int = setting(8, "Categorical or quantised latents.")
+    num_categories: int = setting(10, "Categories, or codes, of each.")
     commitment: float = setting(0.25, "Of quantised latents: weight to stay near.")
     decay: float = setting(0.99, "Of their codes, moving averages.")
     units: int = setting(128, "Width of embeddings and layers.")
-    objective: str = setting("kl", "iwae, kl, renyi or power.")
+    objective: str = setting(
+        "kl", "kl, renyi, power, iwae, alpha_iwae or u_hat (E ln p(x|z) alone)."
+    )
     estimator: str = setting(
         "dreg", "elbo, reparameterised, stl, dreg, reinforce or vimco."
     )
     num_samples: int = setting(16, "Samples K of the evidence.")
     divergence_samples: int = setting(0, "Samples of the divergence; 0: the same.")
-    grouping: str = setting("difference", "With two numbers of samples: or terms.")
-    lambda_: float = setting(0.0, "Weight of the mutual information.")
-    alpha: float = setting(1.0, "Of the objectives renyi and power.")
+    grouping: str = setting(
+        "difference", "Of kl and renyi with --divergence_samples: difference or terms."
+    )
+    lambda_: float = setting(0.0, "Of kl and renyi: weight of the mutual information.")
+    alpha: float = setting(1.0, "Of the objectives renyi, power and alpha_iwae.")
     baseline: str = setting(
         "swap_in",
         "Of vimco: swap_in or leave_one_out. Of reinforce: moving_average; else none.",
@@ -92,11 +96,8 @@ def check_config(config: VaeConfig) -> None:
         )
     if config.latents == "quantised":
         _refuse_idle(config)
-    elif config.objective in ("renyi", "power") and config.alpha == 1:
-        raise ValueError(
-            f"--objective={config.objective} needs --alpha; at 1 it is "
-            f"{'kl' if config.objective == 'renyi' else 'iwae'}."
-        )
+    else:
+        _check_objective(config)
     if not 0 < config.fraction <= 1:
         raise ValueError(f"--fraction must lie in (0, 1], found {config.fraction}.")
     if not 0 < config.learning_rate < math.inf:
@@ -114,6 +115,20 @@ def check_config(config: VaeConfig) -> None:
             )
     if not config.corpus and any(getattr(config, name) for name in rates):
         raise ValueError("dropout is for sentences: give --corpus.")
+
+
+def _check_objective(config: VaeConfig) -> None:
+    """Raises ValueError for settings that would change nothing."""
+    if config.objective in ("renyi", "power", "alpha_iwae") and config.alpha == 1:
+        raise ValueError(
+            f"--objective={config.objective} needs --alpha; at 1 it is "
+            f"{'kl' if config.objective == 'renyi' else 'iwae'}."
+        )
+    if config.grouping != "difference" and isinstance(config.counts, int):
+        raise ValueError(
+            f"--grouping={config.grouping} is for --divergence_samples that differ "
+            "from --num_samples; leave it out."
+        )
 
 
 # What a VQ-VAE does not have.

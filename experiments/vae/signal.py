@@ -30,8 +30,10 @@ _OBJECTIVES: dict[str, dict[str, Any]] = {
     "kl": {"objective": "kl", "lambda_": 0.2},
     "renyi": {"objective": "renyi", "lambda_": 0.2, "alpha": RENYI_ALPHA},
 }
+# The parameters that are looked at, and their lines.
+_GROUPS = {"proposal": "-", "model": ":"}
 _BATCH = 64
-_REPEATS = 50
+_REPEATS = 100
 
 
 def models(seeds: list[int]) -> dict[str, VaeConfig]:
@@ -98,28 +100,43 @@ def _measure(
 
 
 def signal_table(rows: list[Row]) -> str:
-    """Returns the ratios of signal to noise, proposal / model, a column for each K."""
-    lines: dict[tuple[str, str, str], dict[int, str]] = {}
+    """Returns the ratios of signal to noise, proposal / model, a column for each K.
+
+    The last column has the largest standard error of the line.
+    """
+    lines: dict[tuple[str, str, str], dict[int, Row]] = {}
     for row in rows:
         for point in row["signal"]:
             key = (row["name"], point["objective"], point["estimator"])
-            ratios = (point[group]["ratio"] for group in ("proposal", "model"))
-            lines.setdefault(key, {})[point["samples"]] = " / ".join(
-                f"{ratio:.2f}" for ratio in ratios
-            )
+            lines.setdefault(key, {})[point["samples"]] = point
     titles = ["trained", "objective", "estimator", *(f"K={k}" for k in _SAMPLES)]
     return table(
-        titles,
+        [*titles, "error up to"],
         [
-            [*key, *(values.get(k, "") for k in _SAMPLES)]
-            for key, values in lines.items()
+            [
+                *key,
+                *(_pair("ratio", [points[k]] if k in points else []) for k in _SAMPLES),
+                _pair("ratio_error", list(points.values())),
+            ]
+            for key, points in lines.items()
         ],
         left=(0, 1, 2),
     )
 
 
+def _pair(field: str, points: list[Row]) -> str:
+    """Returns the largest value of points, proposal / model."""
+    if not points:
+        return ""
+    groups = ([point[group][field] for point in points] for group in _GROUPS)
+    return " / ".join(f"{max(values):.2f}" for values in groups)
+
+
 def signal_figure(rows: list[Row], path: pathlib.Path) -> None:
-    """Draws the ratios against K: a column an objective, a row a model."""
+    """Draws the ratios against K: a column an objective, a row a model.
+
+    Bars are standard errors.
+    """
     figure, grid = plt.subplots(
         len(rows),
         len(_OBJECTIVES),
@@ -133,12 +150,13 @@ def signal_figure(rows: list[Row], path: pathlib.Path) -> None:
             points = [p for p in row["signal"] if p["objective"] == objective]
             for number, estimator in enumerate(_ESTIMATORS[row["config"]["latents"]]):
                 own = [p for p in points if p["estimator"] == estimator]
-                for group, style in (("proposal", "-"), ("model", ":")):
-                    axes.plot(
+                for group, style in _GROUPS.items():
+                    axes.errorbar(
                         [p["samples"] for p in own],
                         # A signal that the noise hides has no place on this axis.
                         [p[group]["ratio"] or math.nan for p in own],
-                        style,
+                        [p[group]["ratio_error"] for p in own],
+                        linestyle=style,
                         marker=".",
                         color=f"C{number}",
                         label=f"{estimator}, {group}",

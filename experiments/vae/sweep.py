@@ -50,7 +50,8 @@ def space_of(config: VaeConfig, regularisation: str = "none") -> Space:
         space |= _QUANTISED
     elif config.objective in ("kl", "renyi"):
         space |= _LAMBDA
-    if config.objective in ("renyi", "power") and config.latents != "quantised":
+    tilted = ("renyi", "power", "alpha_iwae")
+    if config.objective in tilted and config.latents != "quantised":
         space |= _ALPHA
     if regularisation == "dropout":
         if not config.corpus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from rlm_tf.models.latent_gradients import sample_gradients
 from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
 from rlm_tf.models.term import Gradient
 
+# Of the jackknife: each keeps one vector of the size of the parameters.
+_BLOCKS = 10
+
 
 class GradientSignal(NamedTuple):
     """Of the estimates of one gradient, all parameters of a group together.
@@ -23,11 +27,14 @@ class GradientSignal(NamedTuple):
             subtracted from its square, and what falls below zero is zero.
         noise: Square root of the summed variances of one estimate's entries.
         ratio: Signal over noise; infinite without noise, nan without either.
+        ratio_error: Standard error of the ratio, by the jackknife over ten blocks of
+            estimates (all of them, if there are fewer); nan with two estimates.
     """
 
     signal: float
     noise: float
     ratio: float
+    ratio_error: float
 
 
 def gradient_signal(
@@ -65,21 +72,50 @@ def gradient_signal(
         rest = iter(zip(variables, gradients, strict=True))
         return [_joined(list(islice(rest, len(group)))) for group in groups.values()]
 
-    mean = [np.zeros(0)] * len(groups)
-    squares = [np.zeros(0)] * len(groups)
-    for repeat in range(num_repeats):
-        for number, drawn in enumerate(draw()):
-            values = drawn.numpy().astype(np.float64)
-            if not repeat:
-                mean[number], squares[number] = values, np.zeros_like(values)
-                continue
-            news = values - mean[number]
-            mean[number] += news / (repeat + 1)
-            squares[number] += news * (values - mean[number])
-    return {
-        name: _signal(mean[number], squares[number], num_repeats)
-        for number, name in enumerate(groups)
-    }
+    blocks: dict[str, list[_Moments]] = {name: [] for name in groups}
+    for repeats in np.array_split(np.arange(num_repeats), min(_BLOCKS, num_repeats)):
+        for own in blocks.values():
+            own.append(_Moments())
+        for _ in repeats:
+            for own, drawn in zip(blocks.values(), draw(), strict=True):
+                own[-1].add(drawn.numpy().astype(np.float64))
+    return {name: _signal(own) for name, own in blocks.items()}
+
+
+class _Moments:
+    """Mean and squared deviations from it of vectors, by Welford's method."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean: Any = 0.0
+        self.squares = 0.0
+
+    def add(self, vector: np.ndarray) -> None:
+        """Counts a vector."""
+        self.count += 1
+        news = vector - self.mean
+        self.mean = self.mean + news / self.count
+        self.squares += float(news @ (vector - self.mean))
+
+    def signal_and_noise(self) -> tuple[float, float]:
+        """Returns the two norms; two vectors are needed."""
+        variance = self.squares / (self.count - 1)
+        square = float(self.mean @ self.mean) - variance / self.count
+        return math.sqrt(max(square, 0.0)), math.sqrt(variance)
+
+
+def _joint(parts: Sequence[_Moments]) -> _Moments:
+    """Returns the moments of all vectors together."""
+    whole = _Moments()
+    for part in parts:
+        count = whole.count + part.count
+        news = part.mean - whole.mean
+        share = part.count / count
+        whole.mean = whole.mean + news * share
+        between = float(np.sum(np.square(news))) if whole.count else 0.0
+        whole.squares += part.squares + between * whole.count * share
+        whole.count = count
+    return whole
 
 
 def _joined(gradients: list[tuple[tf.Variable, Gradient]]) -> tf.Tensor:
@@ -93,13 +129,23 @@ def _joined(gradients: list[tuple[tf.Variable, Gradient]]) -> tf.Tensor:
     return tf.concat(parts, axis=0)
 
 
-def _signal(mean: np.ndarray, squares: np.ndarray, repeats: int) -> GradientSignal:
-    variance = float(squares.sum()) / (repeats - 1)
-    signal = math.sqrt(max(float(mean @ mean) - variance / repeats, 0.0))
-    noise = math.sqrt(variance)
-    if noise:
-        return GradientSignal(signal, noise, signal / noise)
-    return GradientSignal(signal, noise, math.inf if signal else math.nan)
+def _signal(blocks: list[_Moments]) -> GradientSignal:
+    signal, noise = _joint(blocks).signal_and_noise()
+    if not noise:
+        return GradientSignal(signal, noise, math.inf if signal else math.nan, 0.0)
+    return GradientSignal(signal, noise, signal / noise, _jackknife(blocks))
+
+
+def _jackknife(blocks: list[_Moments]) -> float:
+    """Returns the standard error of the ratio, from those without one block each."""
+    if sum(block.count for block in blocks) < 3:
+        return math.nan
+    ratios = []
+    for number in range(len(blocks)):
+        rest = _joint(blocks[:number] + blocks[number + 1 :])
+        signal, noise = rest.signal_and_noise()
+        ratios.append(signal / noise if noise else math.nan)
+    return float(np.std(ratios) * math.sqrt(len(blocks) - 1))
 
 
 def _groups(model: MonteCarloVAE) -> dict[str, list[Any]]:

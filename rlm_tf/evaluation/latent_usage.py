@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +78,7 @@ def latent_usage(
         chunk: So many samples are decoded at once; memory grows with it.
 
     Raises:
-        ValueError: If there is no batch or a count is not positive.
+        ValueError: If there is no example or a count is not positive.
     """
     check_integer("latent_usage", "num_samples", num_samples, 1)
     check_integer("latent_usage", "chunk", chunk, 1)
@@ -90,8 +90,7 @@ def latent_usage(
     sums: list[np.ndarray] = []
     posteriors: list[dict[str, np.ndarray]] = []
     tokens = 0
-    for x in batches:
-        x = tf.nest.map_structure(tf.convert_to_tensor, x)
+    for x in _batches(batches):
         parameters, kl = _in_one_graph(encode, model, x)
         parts = [_in_one_graph(score, model, x, parameters, size) for size in sizes]
         logs = [np.concatenate([p[i] for p in parts], axis=0) for i in range(3)]
@@ -101,7 +100,7 @@ def latent_usage(
         posteriors.append({name: v.numpy() for name, v in parameters.items()})
         tokens += _num_tokens(x)
     if not sums:
-        raise ValueError("latent_usage: expected at least one batch, found none.")
+        raise ValueError("latent_usage: expected at least one example, found none.")
     values = np.concatenate(sums, axis=1)
     nll, usage, kl, effective = values.mean(axis=1)
     return LatentUsage(
@@ -127,20 +126,19 @@ def quantised_usage(model: VectorQuantizedVAE, batches: Iterable[Any]) -> Latent
         batches: Of x.
 
     Raises:
-        ValueError: If there is no batch.
+        ValueError: If there is no example.
     """
     score = tf.function(lambda x: model.bound(x), reduce_retracing=True)
     losses: list[np.ndarray] = []
     codes: list[np.ndarray] = []
     tokens = 0
-    for x in batches:
-        x = tf.nest.map_structure(tf.convert_to_tensor, x)
+    for x in _batches(batches):
         loss, found = score(x)
         losses.append(loss.numpy())
         codes.append(found.codes.numpy())
         tokens += _num_tokens(x)
     if not losses:
-        raise ValueError("quantised_usage: expected at least one batch, found none.")
+        raise ValueError("quantised_usage: expected at least one example, found none.")
     nll = float(np.mean(np.concatenate(losses), dtype=np.float64))
     used = np.concatenate(codes)
     counts = [np.bincount(column) / len(used) for column in used.T]
@@ -148,6 +146,14 @@ def quantised_usage(model: VectorQuantizedVAE, batches: Iterable[Any]) -> Latent
     active = int(np.sum(np.array(entropies) > _ACTIVE))
     rate = model.rate
     return LatentUsage(nll, rate, nll - rate, rate, active, 1.0, len(used), tokens)
+
+
+def _batches(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yields batches as tensors, without those that are empty."""
+    for x in batches:
+        x = tf.nest.map_structure(tf.convert_to_tensor, x)
+        if tf.nest.flatten(x)[0].shape[0]:
+            yield x
 
 
 def _in_one_graph(function: Any, model: MonteCarloVAE, *arguments: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_ids, check_integer, check_shapes
+from rlm_tf.layers.flat_latents import check_examples, flat_latents
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.replica_dropout import replica_dropout
@@ -50,6 +51,10 @@ class SentenceDecoder(keras.layers.Layer):
 
     Returns:
         `ln p(x|z)` `[K, B]`, nats a sentence, single precision or wider.
+
+    Raises:
+        ValueError: If latents have not `latent_size` entries, or tokens are not ids
+            `[B, T]` of as many examples.
     """
 
     def __init__(
@@ -141,6 +146,7 @@ class SentenceDecoder(keras.layers.Layer):
     ) -> tf.Tensor:
         check_ids("SentenceDecoder", tokens=tokens)
         check_shapes("SentenceDecoder", tokens=(tokens, "B T"))
+        check_examples("SentenceDecoder", latents, tokens=tokens)
         samples = latents.shape[0] or tf.shape(latents)[0]
         known = tokens != PADDING
         words = tf.maximum(tokens, 0)
@@ -160,8 +166,7 @@ class SentenceDecoder(keras.layers.Layer):
 
     def latent_inputs(self, latents: tf.Tensor) -> tf.Tensor:
         """Maps latents `[K, B, ...]` to inputs `[B K, E]`, samples of one together."""
-        samples = latents.shape[0] or tf.shape(latents)[0]
-        flat = tf.reshape(latents, [samples, -1, self.latent_size])
+        flat = flat_latents("SentenceDecoder", latents, self.latent_size)
         mapped = self.latent_map(tf.cast(flat, self.compute_dtype))
         return tf.reshape(tf.transpose(mapped, [1, 0, 2]), [-1, mapped.shape[-1]])
 

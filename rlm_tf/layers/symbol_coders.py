@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_ids, check_integer, check_shapes
+from rlm_tf.layers.flat_latents import check_examples, flat_latents
 from rlm_tf.layers.seeded_initializers import random_of
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
@@ -93,6 +94,10 @@ class SymbolDecoder(keras.layers.Layer):
 
     Returns:
         `ln p(x|z)` `[K, B]`, nats, single precision or wider.
+
+    Raises:
+        ValueError: If latents have not `latent_size` entries, or symbols are not ids,
+            one for each example.
     """
 
     def __init__(
@@ -147,6 +152,9 @@ class SymbolDecoder(keras.layers.Layer):
     def call(
         self, latents: tf.Tensor, symbols: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
+        check_ids("SymbolDecoder", symbols=symbols)
+        check_shapes("SymbolDecoder", symbols=(symbols, "B"))
+        check_examples("SymbolDecoder", latents, symbols=symbols)
         features = self.features(latents)
         targets = tf.broadcast_to(symbols[tf.newaxis], tf.shape(features)[:-1])
         targets.set_shape(features.shape[:-1])
@@ -158,10 +166,7 @@ class SymbolDecoder(keras.layers.Layer):
 
     def features(self, latents: tf.Tensor) -> tf.Tensor:
         """Maps latents `[K, B, ...]` to what the softmax sees, `[K, B, units]`."""
-        shape = latents.shape
-        sizes = [shape[axis] or tf.shape(latents)[axis] for axis in (0, 1)]
-        flat = tf.reshape(latents, [*sizes, self.latent_size])
-        check_shapes("SymbolDecoder", latents=(flat, f"K B {self.latent_size}"))
+        flat = flat_latents("SymbolDecoder", latents, self.latent_size)
         features = tf.cast(flat, self.compute_dtype)
         if self.embedding is not None:
             features = self.embedding(features)

@@ -9,13 +9,14 @@ import tensorflow as tf
 
 from rlm_tf.models.term import Gradient
 from rlm_tf.numerics import at_least_single, cast_like
-from rlm_tf.objectives import monte_carlo, monte_carlo_terms
+from rlm_tf.objectives import monte_carlo
 from rlm_tf.objectives.elbo import elbo, elbo_weights
 from rlm_tf.objectives.gradient_estimators import (
     SCORE_FUNCTION,
     Cotangents,
     cotangents,
 )
+from rlm_tf.objectives.monte_carlo_samples import checked_samples
 
 if TYPE_CHECKING:
     from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
@@ -60,7 +61,7 @@ def sample_cotangents(
     loss, weights = elbo(samples.log_p_x_given_z, kl, **model.elbo_options())
     factor = cast_like(weights.likelihood / model.most_samples, loss)
     factors = factor * tf.ones_like(samples.log_p_z)
-    checked = monte_carlo_terms.checked_samples("MonteCarloVAE", *samples[1:])
+    checked = checked_samples("MonteCarloVAE", *samples[1:])
     extra = monte_carlo.extra_of(checked)._replace(representational_kl=kl)
     zeros = tf.zeros_like(factors)
     return Cotangents(factors, zeros, factors, zeros, zeros, None, extra, -loss)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from rlm_tf.checks import check_integer
 from rlm_tf.layers.latents import Latents
 from rlm_tf.objectives import monte_carlo_terms
 from rlm_tf.objectives.gradient_estimators import REPARAMETERISED, SCORE_FUNCTION
+from rlm_tf.objectives.monte_carlo_samples import check_options
 
 if TYPE_CHECKING:
     from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
@@ -44,6 +46,25 @@ def sample_counts(num_samples: Any) -> int | tuple[int, int]:
     return int(num_samples[0]), int(num_samples[1])
 
 
+def check_latent_size(
+    model: str, decoder: Any, part: str, event_shape: Sequence[int]
+) -> None:
+    """Raises ValueError if a decoder says that it takes latents of another size.
+
+    Args:
+        model: Name of the model; the message starts with it.
+        decoder: Those without `latent_size` take any latents.
+        part: Name of the part that makes the latents.
+        event_shape: Of one example's latents.
+    """
+    expected, found = math.prod(event_shape), getattr(decoder, "latent_size", None)
+    if found not in (None, expected):
+        raise ValueError(
+            f"{model}: `decoder` takes latents of {found} entries, `{part}` makes "
+            f"{expected} ({list(event_shape)} an example)."
+        )
+
+
 def check_latent_options(model: MonteCarloVAE) -> None:
     """Raises ValueError if options do not fit each other or the latents."""
     name = type(model).__name__
@@ -52,13 +73,14 @@ def check_latent_options(model: MonteCarloVAE) -> None:
             f"{name}: `latents` must be an rlm_tf.layers.Latents, found "
             f"{type(model.latents).__name__}."
         )
+    check_latent_size(name, model.decoder, "latents", model.latents.event_shape)
     known = ("elbo", *REPARAMETERISED, *SCORE_FUNCTION)
     if model.estimator not in known:
         raise ValueError(
             f"{name}: `estimator` must be one of {', '.join(known)}, found "
             f"{model.estimator!r}."
         )
-    monte_carlo_terms.check_options(name, model.alpha, model.lambda_)
+    check_options(name, model.alpha, model.lambda_)
     monte_carlo_terms.decompose(name, model.objective, **model.objective_options())
     if model.baseline not in (None, *_BASELINES.get(model.estimator, ())):
         own = [repr(b) for b in _BASELINES.get(model.estimator, ())]

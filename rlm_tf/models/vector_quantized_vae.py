@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_range
 from rlm_tf.layers.vector_quantizer import Quantized, VectorQuantizer
+from rlm_tf.models.latent_options import check_latent_size
 from rlm_tf.models.model_of_parts import ModelOfParts
 from rlm_tf.models.term import Term
 from rlm_tf.numerics import at_least_single
@@ -33,7 +34,8 @@ class VectorQuantizedVAE(ModelOfParts):
         **kwargs: Of `ObjectiveModel`.
 
     Raises:
-        ValueError: If `commitment` is negative or `quantizer` something else.
+        ValueError: If `commitment` is negative, `quantizer` something else, or the
+            decoder is for codes of another size.
     """
 
     part_names = ("encoder", "quantizer", "decoder")
@@ -55,6 +57,8 @@ class VectorQuantizedVAE(ModelOfParts):
                 "VectorQuantizedVAE: `quantizer` must be a VectorQuantizer, found "
                 f"{type(quantizer).__name__}."
             )
+        event_shape = (quantizer.num_latents, quantizer.size)
+        check_latent_size("VectorQuantizedVAE", decoder, "quantizer", event_shape)
         self.encoder = encoder
         self.quantizer = quantizer
         self.decoder = decoder

@@ -6,9 +6,13 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from rlm_tf.checks import check_floating, check_shapes
+from rlm_tf.checks import check_shapes
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives import monte_carlo_terms
+from rlm_tf.objectives.monte_carlo_samples import (
+    check_options,
+    checked_log_likelihood,
+)
 from rlm_tf.objectives.monte_carlo_terms import Objective
 from rlm_tf.typing import LossOutput, TensorLike
 
@@ -65,12 +69,11 @@ def elbo(
         `loss` `[...]`, nats, dtype of `log_p_x_given_z`, and the weights.
 
     Raises:
-        ValueError: If shapes do not fit or an option is impossible.
+        ValueError: If shapes do not fit, there is no sample or an option is impossible.
         TypeError: If `log_p_x_given_z` is not floating point.
     """
-    log_likelihood = tf.convert_to_tensor(log_p_x_given_z)
-    check_floating("elbo", log_p_x_given_z=log_likelihood)
-    monte_carlo_terms.check_options("elbo", alpha, lambda_)
+    log_likelihood = checked_log_likelihood("elbo", log_p_x_given_z)
+    check_options("elbo", alpha, lambda_, log_likelihood)
     weights = elbo_weights(objective, alpha=alpha, lambda_=lambda_)
     divergence = cast_like(kl_q_p, log_likelihood)
     mean = tf.reduce_mean(log_likelihood, axis=0)

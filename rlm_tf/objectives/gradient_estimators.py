@@ -21,12 +21,13 @@ import tensorflow as tf
 
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives import monte_carlo, monte_carlo_terms
-from rlm_tf.objectives.monte_carlo_terms import (
-    Grouping,
-    MonteCarloTerm,
-    Objective,
+from rlm_tf.objectives.monte_carlo_samples import (
     Samples,
+    check_counts,
+    check_options,
+    checked_samples,
 )
+from rlm_tf.objectives.monte_carlo_terms import Grouping, MonteCarloTerm, Objective
 from rlm_tf.objectives.score_signals import Baseline, fill_up, score_signals
 from rlm_tf.typing import TensorLike
 
@@ -122,12 +123,10 @@ def cotangents(
             f"cotangents: `baseline` is of the estimators {', '.join(SCORE_FUNCTION)}; "
             f"leave it out with {estimator!r}."
         )
-    samples = monte_carlo_terms.checked_samples(
-        "cotangents", log_p_x_given_z, log_p_z, log_q_z
-    )
+    samples = checked_samples("cotangents", log_p_x_given_z, log_p_z, log_q_z)
     samples = Samples(*map(tf.stop_gradient, samples))
-    monte_carlo_terms.check_options("cotangents", alpha, lambda_)
-    monte_carlo_terms.check_counts("cotangents", num_samples, samples)
+    check_options("cotangents", alpha, lambda_, samples.log_likelihood)
+    check_counts("cotangents", num_samples, samples)
     terms = monte_carlo_terms.decompose(
         "cotangents",
         objective,

@@ -15,7 +15,13 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from rlm_tf.objectives import monte_carlo_terms as terms
-from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective, Samples
+from rlm_tf.objectives.monte_carlo_samples import (
+    Samples,
+    check_counts,
+    check_options,
+    checked_samples,
+)
+from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
 from rlm_tf.typing import LossOutput, TensorLike
 
 
@@ -78,13 +84,13 @@ def alpha_iwae(
         log_p_x_given_z: `[K, ...]`, nats, floating point.
         log_p_z: `[K, ...]`.
         log_q_z: `[K, ...]`.
-        alpha: Positive.
+        alpha: Positive; a scalar, or `[...]`.
 
     Returns:
         As `iwae`.
 
     Raises:
-        ValueError: If shapes do not fit or `alpha` is not positive.
+        ValueError: If shapes do not fit, there is no sample or `alpha` is not positive.
         TypeError: If `log_p_x_given_z` is not floating point.
     """
     return _objective(
@@ -141,7 +147,8 @@ def kl_objective(
         log_p_x_given_z: `[K, ...]`, nats, floating point.
         log_p_z: `[K, ...]`.
         log_q_z: `[K, ...]`.
-        lambda_: Weight of the mutual information; negative ones push it down.
+        lambda_: Weight of the mutual information, a scalar or `[...]`; negative ones
+            push it down.
         num_samples: (N, M): the evidence is estimated from the first N samples, the
             divergence from the first M; None: both from all.
         grouping: How counts that differ enter. `difference`:
@@ -188,8 +195,9 @@ def renyi_objective(
         log_p_x_given_z: `[K, ...]`, nats, floating point.
         log_p_z: `[K, ...]`.
         log_q_z: `[K, ...]`.
-        alpha: Positive.
-        lambda_: Weight of the mutual information; negative ones push it down.
+        alpha: Positive; a scalar, or `[...]`.
+        lambda_: Weight of the mutual information, a scalar or `[...]`; negative ones
+            push it down.
         num_samples: As in `kl_objective`.
         grouping: As in `kl_objective`; `terms`: `lambda / (alpha - 1) S_alpha^M -
             (lambda alpha / (alpha - 1) - 1) S^N`.
@@ -232,13 +240,13 @@ def power_objective(
         log_p_x_given_z: `[K, ...]`, nats, floating point.
         log_p_z: `[K, ...]`.
         log_q_z: `[K, ...]`.
-        alpha: Positive.
+        alpha: Positive; a scalar, or `[...]`.
 
     Returns:
         As `iwae`.
 
     Raises:
-        ValueError: If shapes do not fit or `alpha` is not positive.
+        ValueError: If shapes do not fit, there is no sample or `alpha` is not positive.
         TypeError: If `log_p_x_given_z` is not floating point.
     """
     return _objective(
@@ -258,9 +266,9 @@ def _objective(
     num_samples: tuple[int, int] | None = None,
     grouping: Grouping = "difference",
 ) -> LossOutput:
-    samples = terms.checked_samples(function, log_p_x_given_z, log_p_z, log_q_z)
-    terms.check_options(function, alpha, lambda_)
-    terms.check_counts(function, num_samples, samples)
+    samples = checked_samples(function, log_p_x_given_z, log_p_z, log_q_z)
+    check_options(function, alpha, lambda_, samples.log_likelihood)
+    check_counts(function, num_samples, samples)
     parts = terms.decompose(
         function,
         objective,

@@ -13,15 +13,14 @@ are sums of these with constant factors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_floating, check_integer, check_range, check_shapes
+from rlm_tf.checks import check_integer
 from rlm_tf.numerics import cast_like, log_mean_exp, multiply_no_nan_log
-from rlm_tf.typing import TensorLike
+from rlm_tf.objectives.monte_carlo_samples import Samples
 
 Kind = Literal["evidence", "alpha_evidence", "divergence"]
 Objective = Literal["iwae", "alpha_iwae", "u_hat", "kl", "renyi", "power"]
@@ -48,19 +47,6 @@ class MonteCarloTerm(NamedTuple):
     coefficient: Any
     alpha: Any = 1.0
     num_samples: int | None = None
-
-
-class Samples(NamedTuple):
-    """Log-likelihoods `l` and log-ratios `h` of samples, `[K, ...]` each."""
-
-    log_likelihood: tf.Tensor
-    log_ratio: tf.Tensor
-
-    def first(self, count: int | None) -> Samples:
-        """Returns the first samples; all if `count` is None."""
-        if count is None:
-            return self
-        return Samples(self.log_likelihood[:count], self.log_ratio[:count])
 
 
 def decompose(
@@ -141,65 +127,6 @@ def decompose(
         MonteCarloTerm("evidence", 1.0 - alpha * own, num_samples=for_evidence),
         MonteCarloTerm("alpha_evidence", own, alpha, for_divergence),
     ]
-
-
-# === Checks ===
-
-
-def checked_samples(
-    function: str, log_p_x_given_z: TensorLike, log_p_z: TensorLike, log_q_z: TensorLike
-) -> Samples:
-    """Returns `l` and `h` of the dtype of `log_p_x_given_z`.
-
-    Raises:
-        ValueError: If shapes do not fit or there is no sample.
-        TypeError: If `log_p_x_given_z` is not floating point.
-    """
-    log_likelihood = tf.convert_to_tensor(log_p_x_given_z)
-    check_floating(function, log_p_x_given_z=log_likelihood)
-    log_p_z, log_q_z = (cast_like(v, log_likelihood) for v in (log_p_z, log_q_z))
-    if log_likelihood.shape.rank == 0 or log_likelihood.shape[0] == 0:
-        raise ValueError(
-            f"{function}: `log_p_x_given_z` must have axes [K ...] with at least one "
-            f"sample, found shape {log_likelihood.shape.as_list()}."
-        )
-    check_shapes(
-        function,
-        log_p_x_given_z=(log_likelihood, "..."),
-        log_p_z=(log_p_z, "..."),
-        log_q_z=(log_q_z, "..."),
-    )
-    log_ratio = log_p_z - log_q_z
-    # While graphs are traced, one may know the number of samples and the other not.
-    shape = log_likelihood.shape.merge_with(log_ratio.shape)
-    log_likelihood.set_shape(shape)
-    log_ratio.set_shape(shape)
-    return Samples(log_likelihood, log_ratio)
-
-
-def check_options(function: str, alpha: Any, lambda_: Any) -> None:
-    """Raises ValueError unless alpha is positive and lambda finite."""
-    check_range(function, float(np.finfo(np.float32).tiny), np.inf, alpha=alpha)
-    check_range(function, -np.inf, np.inf, lambda_=lambda_)
-
-
-def check_counts(
-    function: str, num_samples: tuple[int, int] | None, samples: Samples
-) -> None:
-    """Raises ValueError unless there are two counts, of samples that are there."""
-    if num_samples is None:
-        return
-    if not isinstance(num_samples, Sequence) or len(num_samples) != 2:
-        raise ValueError(
-            f"{function}: `num_samples` must be the counts of evidence and "
-            f"divergence, or None, found {num_samples!r}."
-        )
-    there = samples.log_likelihood.shape[0]
-    if there is not None and max(num_samples) > there:
-        raise ValueError(
-            f"{function}: `num_samples` must not exceed the {there} samples, found "
-            f"{tuple(num_samples)}."
-        )
 
 
 # === Values ===

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from rlm_tf.objectives import monte_carlo_terms
+from rlm_tf.objectives.monte_carlo_samples import check_options, checked_samples
 from rlm_tf.typing import TensorLike
 
 
@@ -27,7 +28,7 @@ def posterior_divergence(
         log_p_x_given_z: `[K, ...]`, nats, of samples of q(z|x), floating point.
         log_p_z: `[K, ...]`.
         log_q_z: `[K, ...]`.
-        alpha: Positive.
+        alpha: Positive; a scalar, or `[...]`.
 
     Returns:
         `[...]`, nats, dtype of `log_p_x_given_z`.
@@ -37,8 +38,6 @@ def posterior_divergence(
         TypeError: If `log_p_x_given_z` is not floating point.
     """
     function = "posterior_divergence"
-    samples = monte_carlo_terms.checked_samples(
-        function, log_p_x_given_z, log_p_z, log_q_z
-    )
-    monte_carlo_terms.check_options(function, alpha, 0.0)
+    samples = checked_samples(function, log_p_x_given_z, log_p_z, log_q_z)
+    check_options(function, alpha, 0.0, samples.log_likelihood)
     return monte_carlo_terms.divergence(samples, alpha)

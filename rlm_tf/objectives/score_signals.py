@@ -10,7 +10,8 @@ import tensorflow as tf
 from rlm_tf.checks import check_shapes
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives import monte_carlo_terms
-from rlm_tf.objectives.monte_carlo_terms import MonteCarloTerm, Samples
+from rlm_tf.objectives.monte_carlo_samples import Samples
+from rlm_tf.objectives.monte_carlo_terms import MonteCarloTerm
 
 Baseline = Literal["swap_in", "leave_one_out"]
 

@@ -55,6 +55,14 @@ def test_many_samples_give_the_exact_numbers(make, x):
         assert found.num_tokens == len(x)
 
 
+def test_empty_batches_count_nothing():
+    found, expected = (
+        latent_usage(symbol_model(), batches, num_samples=5)
+        for batches in ([_ALL, _ALL[:0]], [_ALL])
+    )
+    assert found == expected and np.isfinite(found).all()
+
+
 @pytest.mark.parametrize("estimator", ["dreg", "vimco"])
 def test_collapsed_latents_are_not_active(estimator):
     model = symbol_model(estimator)
@@ -85,12 +93,15 @@ def test_the_rate_of_quantised_latents_is_fixed():
     assert found.usage == found.representational_kl == 2 * np.log(3)
     used = [len(set(column)) > 1 for column in quantised.codes.numpy().T]
     assert found.active_units == sum(used)
-    with pytest.raises(ValueError, match="expected at least one batch"):
-        quantised_usage(model, [])
+    with pytest.raises(ValueError, match="expected at least one example"):
+        quantised_usage(model, [_ALL[:0]])
+    assert quantised_usage(model, [_ALL[:0], _ALL]) == quantised_usage(model, [_ALL])
 
 
 def test_mistakes_are_named():
-    with pytest.raises(ValueError, match="expected at least one batch"):
+    with pytest.raises(ValueError, match="expected at least one example"):
         latent_usage(symbol_model(), [])
+    with pytest.raises(ValueError, match="expected at least one example"):
+        latent_usage(symbol_model(), [_ALL[:0], _ALL[:0]])
     with pytest.raises(ValueError, match="`num_samples` must be an integer >= 1"):
         latent_usage(symbol_model(), [_ALL], num_samples=0)

@@ -113,6 +113,7 @@ def test_spaces_of_table_5_2():
     assert names(objective="kl") == {"lambda_"}
     assert names(objective="renyi") == {"lambda_", "alpha"}
     assert names(objective="power") == {"alpha"}
+    assert names(objective="alpha_iwae") == {"alpha"}
     assert names(latents="quantised") == {
         "num_latents",
         "num_categories",
@@ -236,8 +237,24 @@ def test_lines_are_named_by_what_they_share():
         ({"fraction": 0.0}, "--fraction must lie in"),
         ({"learning_rate": 0.0}, "--learning_rate must be positive"),
         ({"divergence_samples": -1}, "--divergence_samples must be at least 0"),
+        ({"grouping": "terms"}, "--grouping=terms is for --divergence_samples that"),
+        ({"objective": "alpha_iwae"}, "needs --alpha; at 1 it is iwae"),
     ],
 )
 def test_mistakes_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         check_config(dataclasses.replace(_SMOKE, **changes))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--trade=0.1", "--search=gp"], "--search, --trade: only with --trials"),
+        (["--trials=2", "--initial=2"], "--initial: only with --search=gp"),
+        (["--trials=2", "--project_steps=3"], "only one of them"),
+    ],
+)
+def test_flags_that_would_change_nothing_are_refused(given, message, tmp_path):
+    found = run_binary("mi_vae", "--preset=smoke", f"--output_dir={tmp_path}", *given)
+    assert found.returncode and message in found.stderr
+    assert not list(tmp_path.iterdir())

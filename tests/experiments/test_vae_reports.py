@@ -101,7 +101,7 @@ def test_best_run_of_sentences_is_chosen_on_validation_text(tmp_path):
 @pytest.mark.slow
 def test_signal_of_a_trained_model(tmp_path, monkeypatch):
     monkeypatch.setattr(signal, "_SAMPLES", (1, 2))
-    monkeypatch.setattr(signal, "_REPEATS", 2)
+    monkeypatch.setattr(signal, "_REPEATS", 3)
     monkeypatch.setattr(signal, "_OBJECTIVES", {"iwae": {"objective": "iwae"}})
     smoke = studies.PRESETS["smoke"]
     rows = []

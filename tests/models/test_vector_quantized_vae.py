@@ -171,5 +171,9 @@ def test_mistakes_are_named():
         VectorQuantizer(1, 2, 3, decay=1.0)
     with pytest.raises(ValueError, match="`commitment` must be finite"):
         _model(commitment=-1.0)
+    with pytest.raises(ValueError, match=r"5 entries, `quantizer` makes 6 \(\[2, 3\]"):
+        VectorQuantizedVAE(
+            SymbolEncoder(5, 4), VectorQuantizer(2, 3, 3), SymbolDecoder(5, 5, 4)
+        )
     with pytest.raises(ValueError, match="`inputs`"):
         VectorQuantizer(1, 2, 3)(np.zeros([2, 2, 3], np.float32))

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
+import pathlib
 
 import numpy as np
+
+ORACLE = json.loads(
+    (pathlib.Path(__file__).parent / "monte_carlo_oracle.json").read_text()
+)
 
 # Three latents, four observations; the numbers of the oracle.
 PRIOR = np.array([0.5, 0.3, 0.2])
@@ -15,6 +21,13 @@ Q_LOGITS = np.array(
     [[0.4, -0.3, -0.9], [-0.2, 0.1, 0.5], [0.0, 0.8, -0.5], [-0.6, 0.9, 0.3]]
 )
 ALPHA, LAMBDA = 1.5, 0.3
+# Objectives with different counts of samples for evidence and divergence, of three.
+ASYMMETRIC = [
+    {"objective": objective, "num_samples": counts, "grouping": grouping}
+    for objective in ("kl", "renyi")
+    for counts in ((3, 1), (1, 3), (3, 2))
+    for grouping in ("difference", "terms")
+]
 
 
 def q_probs(x: int) -> np.ndarray:
