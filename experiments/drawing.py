@@ -34,6 +34,13 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
     return f"{np.mean(values):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
+def with_deviation(values: Sequence[float], digits: int = 2) -> str:
+    """Returns `mean ± standard deviation` of seeds, or the one value there is."""
+    if len(values) == 1:
+        return f"{values[0]:.{digits}f}"
+    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+
+
 def percentile_bars(
     axes: Any,
     x: Sequence[float],

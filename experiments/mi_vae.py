@@ -135,7 +135,9 @@ def _report(rows: list[dict[str, Any]], output: pathlib.Path) -> None:
         tables.append(symbols_report.levels_table(rows))
         symbols_report.panels_figure(rows, output / "symbols.png")
         symbols_report.rates_figure(rows, output / "rates.png")
-    text = "\n\n".join(tables)
+    if FLAGS.study != "signal":
+        tables.append(report.seeds_table(rows))
+    text = "\n\n".join(filter(None, tables))
     (output / "table.md").write_text(text + "\n", "utf-8")
     print(f"\n{text}\n\n{output}", flush=True)
 

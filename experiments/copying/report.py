@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from experiments.drawing import distinct, save, table
+from experiments.drawing import distinct, save, table, with_deviation
 
 Row = dict[str, Any]
 _COLOURS = {"lstm": "#4c4c4c", "mogrifier": "#0072b2", "rlstm": "#009e73"}
@@ -35,12 +35,11 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
             values = [row["nats_per_token"]["test"] for row in best]
             points.append((length, float(np.mean(values))))
             row = best[0]
-            spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
             lines.append(
                 [
                     cell,
                     length,
-                    f"{np.mean(values):.3f}{spread}",
+                    with_deviation(values, 3),
                     f"{np.mean([r['whole_sequences_right'] for r in best]):.1%}",
                     f"{row['learning_rate']:g}",
                     f"{row['embedding_width']}/{row['width']}",

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from experiments.drawing import save, table
+from experiments.drawing import save, table, with_deviation
 
 Row = dict[str, Any]
 # More are not told apart by their colours.
@@ -196,7 +196,4 @@ def _unit(rows: Sequence[Row]) -> str:
 
 def _spread(perplexities: Sequence[float], unit: str) -> str:
     values = [math.log2(v) for v in perplexities] if unit == "bits" else perplexities
-    digits = 3 if unit == "bits" else 2
-    if len(values) == 1:
-        return f"{values[0]:.{digits}f}"
-    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"
+    return with_deviation(values, 3 if unit == "bits" else 2)

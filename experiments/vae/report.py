@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 
-from experiments.drawing import save, table
+from experiments.drawing import save, table, with_deviation
 from rlm_tf.evaluation import pareto_frontier
 
 Row = dict[str, Any]
@@ -52,6 +52,30 @@ def points_table(rows: Sequence[Row]) -> str:
     if of_text:
         titles[3:4] = ["NLL of a token, valid", "perplexity"]
     return table(titles, lines)
+
+
+def seeds_table(rows: Sequence[Row]) -> str:
+    """Returns mean and standard deviation of the runs that differ in their seed only.
+
+    Of sentences that is a token of the validation text, of symbols a symbol. Empty if
+    there is one seed of everything.
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        name = row["name"].removesuffix(f"-seed{row['config']['seed']}")
+        groups.setdefault(name, []).append(row)
+    lines = []
+    for name, members in groups.items():
+        if len(members) < 2:
+            continue
+        found = [measured(row) for row in members]
+        cells = (
+            with_deviation([each[key] for each in found], 3)
+            for key in ("nll", "usage", "representational_kl")
+        )
+        lines.append([name, len(members), *cells])
+    titles = ["run", "seeds", "NLL", "usage", "KL(q, p)"]
+    return table(titles, lines) if lines else ""
 
 
 def measured(row: Row) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 
-from experiments.drawing import save, table
+from experiments.drawing import distinct, save, table
 from experiments.vae.published import LEAST_NLL, SYMBOL_ENTROPY, SYMBOL_LEVELS
 from experiments.vae.report import Row, frontier_of, line_of, lines_of, measured
 from rlm_tf.evaluation import least_costs
@@ -44,15 +45,20 @@ def levels_table(rows: Sequence[Row]) -> str:
 
     Levels are the published ones as shares of the entropy, so that numbers of another
     number of symbols stand beside the published, of which it is not known how two
-    numbers of samples were grouped.
+    numbers of samples were grouped. Of several seeds, means; levels must be reached
+    with all.
     """
     entropy = _entropy(rows)
     shares = [level / SYMBOL_ENTROPY for level in SYMBOL_LEVELS]
     lines = []
     for name, members in lines_of(rows).items():
-        found = [measured(row) for row in members]
-        costs, gains = ([f[key] for f in found] for key in ("nll", "usage"))
-        least = least_costs(costs, gains, [share * entropy for share in shares])
+        least = np.mean(
+            [
+                _least(members, seed, [share * entropy for share in shares])
+                for seed in distinct(row["config"]["seed"] for row in members)
+            ],
+            axis=0,
+        )
         published = LEAST_NLL.get(name.removesuffix(", terms"))
         cells = [name, len(members)]
         for number, cost in enumerate(least):
@@ -62,6 +68,13 @@ def levels_table(rows: Sequence[Row]) -> str:
         lines.append(cells)
     titles = [f"usage >= {share * entropy:.2f}" for share in shares]
     return table(["line", "points", *titles], lines)
+
+
+def _least(members: Sequence[Row], seed: int, levels: Sequence[float]) -> np.ndarray:
+    """Returns the least NLL of a seed's runs at levels of usage; nan: none is there."""
+    found = [measured(row) for row in members if row["config"]["seed"] == seed]
+    costs, gains = ([each[key] for each in found] for key in ("nll", "usage"))
+    return np.array(least_costs(costs, gains, levels))
 
 
 def panels_figure(rows: Sequence[Row], path: pathlib.Path) -> None:

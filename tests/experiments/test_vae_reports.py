@@ -8,7 +8,14 @@ import math
 
 import pytest
 
-from experiments.vae import sentences_report, signal, studies, symbols_report, training
+from experiments.vae import (
+    report,
+    sentences_report,
+    signal,
+    studies,
+    symbols_report,
+    training,
+)
 from experiments.vae.report import line_of
 from rlm_tf.evaluation import LatentUsage
 
@@ -61,6 +68,23 @@ def test_levels_are_shares_of_the_entropy_beside_the_published(tmp_path):
     for draw in (symbols_report.panels_figure, symbols_report.rates_figure):
         draw(rows, tmp_path / "figure.png")
         assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_several_seeds_are_means_with_their_spread():
+    rows = [
+        _row(config, name, train=(7.0 + 0.1 * config.seed, 2.0 + config.seed))
+        for name, config in studies.symbols([1, 2, 3]).items()
+        if config.estimator == "vimco" and config.seed in (1, 3)
+    ]
+    text = symbols_report.levels_table(rows)
+    least = _cells(text, "vimco 16 kl")[2:5]
+    # The third level is reached with one seed only.
+    expected = f"{7.2 - math.log(1000):.3f}"
+    assert [cell.split(" / ")[0] for cell in least] == [expected, expected, "-"]
+    text = report.seeds_table(rows)
+    cells = _cells(text, "vimco-16-kl-0.2")
+    assert cells[1:4] == ["2", "7.200 ± 0.141", "4.000 ± 1.414"]
+    assert report.seeds_table(rows[::2]) == ""
 
 
 def test_panels_name_lines_of_the_study():
