@@ -25,7 +25,7 @@ silence_tensorflow()
 import keras  # noqa: E402
 
 from experiments import run_files, run_flags  # noqa: E402
-from experiments.run_list import run_all  # noqa: E402
+from experiments.run_list import finished_rows, run_all  # noqa: E402
 from experiments.vae import (  # noqa: E402
     report,
     sentences_report,
@@ -38,6 +38,7 @@ from experiments.vae import (  # noqa: E402
 from experiments.vae.config import VaeConfig, check_config, without_idle  # noqa: E402
 from rlm_tf.data import Corpus, Vocabulary, load_corpus  # noqa: E402
 from rlm_tf.serving import check_export_path, export_latent_model  # noqa: E402
+from rlm_tf.training import TrainingDivergedError  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -99,8 +100,18 @@ def main(arguments: list[str]) -> None:
             )
             for name, config in chosen.items()
         ]
+        if FLAGS.study == "signal":
+            runs = [signal.with_measurement(run) for run in runs]
         run_flags.check_exportable(output, results, runs[-1].name)
-        _report(run_all(runs, output, results, FLAGS.resume), output)
+        try:
+            rows = run_all(runs, output, results, FLAGS.resume)
+        except TrainingDivergedError:
+            # One that diverged leaves the others their table.
+            rows = finished_rows(runs, results)
+            if rows:
+                _report(rows, output)
+            raise
+        _report(rows, output)
         if FLAGS.export:
             _export(output / runs[-1].name, list(chosen.values())[-1])
 

@@ -86,6 +86,12 @@ def run_all(
     return rows
 
 
+def finished_rows(runs: Sequence[Run], results: pathlib.Path) -> list[dict[str, Any]]:
+    """Returns the rows of the runs that are done, in order."""
+    paths = [results / f"{run.name}.json" for run in runs]
+    return [read_row(path) for path in paths if path.exists()]
+
+
 def _check_earlier(run: Run, output: pathlib.Path, results: pathlib.Path) -> None:
     """Raises ValueError where files of another run would be taken for this one's."""
     row, settings = results / f"{run.name}.json", output / run.name / "config.json"

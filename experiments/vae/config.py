@@ -94,9 +94,7 @@ def check_config(config: VaeConfig) -> None:
             f"--steps must be a multiple of --epochs, {config.epochs}; found "
             f"{config.steps}."
         )
-    if config.latents == "quantised":
-        _refuse_idle(config)
-    else:
+    if config.latents != "quantised":
         _check_objective(config)
     if not 0 < config.fraction <= 1:
         raise ValueError(f"--fraction must lie in (0, 1], found {config.fraction}.")
@@ -115,6 +113,7 @@ def check_config(config: VaeConfig) -> None:
             )
     if not config.corpus and any(getattr(config, name) for name in rates):
         raise ValueError("dropout is for sentences: give --corpus.")
+    _refuse_idle(config)
 
 
 def _check_objective(config: VaeConfig) -> None:
@@ -131,6 +130,9 @@ def _check_objective(config: VaeConfig) -> None:
         )
 
 
+# What nothing but models of sentences has, and what only those of symbols have.
+_OF_SENTENCES = ("fraction", "most_tokens", "eval_sentences", "shared_dropout")
+_OF_SYMBOLS = ("num_symbols",)
 # What a VQ-VAE does not have.
 _ESTIMATES = (
     "objective",
@@ -143,6 +145,21 @@ _ESTIMATES = (
     "baseline",
     "trainable_prior",
 )
+_CODES = ("num_latents", "num_categories")
+_MOVING = ("commitment", "decay")
+_IDLE = {
+    "normal": _CODES + _MOVING,
+    "categorical": ("latent_size", *_MOVING),
+    "quantised": ("latent_size", *_ESTIMATES),
+}
+
+
+def _idle(config: VaeConfig) -> dict[str, str]:
+    """Returns the settings that a model has not, and where it says so."""
+    found = dict.fromkeys(_IDLE[config.latents], f"with --latents={config.latents}")
+    if config.corpus:
+        return found | dict.fromkeys(_OF_SYMBOLS, "with --corpus")
+    return found | dict.fromkeys(_OF_SENTENCES, "without --corpus")
 
 
 def without_idle(config: VaeConfig, given: Collection[str] = ()) -> VaeConfig:
@@ -152,16 +169,16 @@ def without_idle(config: VaeConfig, given: Collection[str] = ()) -> VaeConfig:
         config: Settings.
         given: Names of those that stay as they are, to be refused if they are idle.
     """
-    if config.latents != "quantised":
-        return config
+    if config.latents not in _IDLE:
+        return config  # To be refused.
     default = VaeConfig()
-    idle = {name: getattr(default, name) for name in _ESTIMATES if name not in given}
+    idle = {name: getattr(default, name) for name in _idle(config) if name not in given}
     return dataclasses.replace(config, **idle)
 
 
 def _refuse_idle(config: VaeConfig) -> None:
-    """Raises ValueError for settings of estimates that a VQ-VAE does not have."""
+    """Raises ValueError for settings that would change nothing."""
     default = VaeConfig()
-    for name in _ESTIMATES:
+    for name, why in _idle(config).items():
         if getattr(config, name) != getattr(default, name):
-            raise ValueError(f"--latents=quantised has no --{name}; leave it out.")
+            raise ValueError(f"--{name} changes nothing {why}; leave it out.")

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import tensorflow as tf
 
 from experiments.drawing import save, table
+from experiments.run_list import Run
 from experiments.vae import training
 from experiments.vae.config import VaeConfig
 from experiments.vae.studies import RENYI_ALPHA, line_settings
@@ -49,6 +50,12 @@ def models(seeds: list[int]) -> dict[str, VaeConfig]:
     }
 
 
+def with_measurement(run: Run) -> Run:
+    """Returns the run with what is measured among what identifies it."""
+    own = {"batch": _BATCH, "repeats": _REPEATS, "samples": list(_SAMPLES)}
+    return run._replace(settings={**run.settings, "measurement": own})
+
+
 def train_and_measure(
     prepared: training.Prepared, folder: pathlib.Path, checkpoint_seconds: float = 120.0
 ) -> Row:
@@ -74,8 +81,6 @@ def train_and_measure(
     return {
         **row,
         "command": f"python -m experiments.mi_vae {command}",
-        "batch": _BATCH,
-        "repeats": _REPEATS,
         "signal": found,
     }
 

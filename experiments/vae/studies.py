@@ -47,19 +47,20 @@ def _both(name: str, *arguments: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def _sixteen_and_one(name: str, estimator: str) -> dict[str, dict[str, Any]]:
+def _sixteen_and_one(estimator: str, *, difference: bool) -> dict[str, dict[str, Any]]:
     """Returns lines with 16 samples of the evidence and one of the divergence.
 
-    Grouped as a difference, KL and Rényi objective are the same.
+    Grouped as a difference, KL and Rényi objective are the same; with normal latents
+    they have no maximum (see `rlm_tf.objectives.monte_carlo.kl_objective`).
     """
-    return {
-        name + ending: line_settings(estimator, 16, objective, 1, grouping)
-        for ending, objective, grouping in (
-            ("-kl", "kl", "difference"),
-            ("-kl-terms", "kl", "terms"),
-            ("-renyi-terms", "renyi", "terms"),
-        )
+    name = f"{estimator}-16-1"
+    lines = {
+        f"{name}-{objective}-terms": line_settings(estimator, 16, objective, 1, "terms")
+        for objective in ("kl", "renyi")
     }
+    if difference:
+        return {f"{name}-kl": line_settings(estimator, 16, "kl", 1), **lines}
+    return lines
 
 
 LINES: dict[str, dict[str, Any]] = {
@@ -70,14 +71,14 @@ LINES: dict[str, dict[str, Any]] = {
     "dreg-1-kl": line_settings("dreg", 1, "kl"),
     **_both("dreg-16", "dreg", 16),
     "dreg-16-power": line_settings("dreg", 16, "power"),
-    **_sixteen_and_one("dreg-16-1", "dreg"),
+    **_sixteen_and_one("dreg", difference=False),
     **_both("dreg-1-16", "dreg", 1, 16),
     "reinforce-1-kl": line_settings("reinforce", 1, "kl"),
     **_both("reinforce-16", "reinforce", 16),
     **_both("vimco-16", "vimco", 16),
     "vimco-16-power": line_settings("vimco", 16, "power"),
     **_both("vimco-64", "vimco", 64),
-    **_sixteen_and_one("vimco-16-1", "vimco"),
+    **_sixteen_and_one("vimco", difference=True),
     **_both("vimco-1-16", "vimco", 1, 16),
 }
 

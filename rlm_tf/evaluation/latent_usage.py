@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -31,8 +32,8 @@ class LatentUsage(NamedTuple):
         active_units: Latents that q(z|x) uses, see `latent_usage`.
         effective_samples: Mean of `1 / sum_i w_i^2`, of K.
         num_examples: How many.
-        num_tokens: Of all examples, if they are sequences padded with -1; else their
-            number.
+        num_tokens: Of all examples, if x is integer `[B, T]`, which is taken for
+            sequences padded with -1; else the number of examples.
     """
 
     nll: float
@@ -73,12 +74,14 @@ def latent_usage(
 
     Args:
         model: A built model.
-        batches: Of x; examples of all batches count equally.
+        batches: As `fit` takes them, x or (x, y), without weights: examples of all
+            batches count equally.
         num_samples: K.
         chunk: So many samples are decoded at once; memory grows with it.
 
     Raises:
-        ValueError: If there is no example or a count is not positive.
+        ValueError: If there is no example, a batch has weights, or a count is not
+            positive.
     """
     check_integer("latent_usage", "num_samples", num_samples, 1)
     check_integer("latent_usage", "chunk", chunk, 1)
@@ -90,7 +93,7 @@ def latent_usage(
     sums: list[np.ndarray] = []
     posteriors: list[dict[str, np.ndarray]] = []
     tokens = 0
-    for x in _batches(batches):
+    for x in _batches("latent_usage", batches):
         parameters, kl = _in_one_graph(encode, model, x)
         parts = [_in_one_graph(score, model, x, parameters, size) for size in sizes]
         logs = [np.concatenate([p[i] for p in parts], axis=0) for i in range(3)]
@@ -123,16 +126,16 @@ def quantised_usage(model: VectorQuantizedVAE, batches: Iterable[Any]) -> Latent
 
     Args:
         model: A built model.
-        batches: Of x.
+        batches: As `latent_usage` takes them.
 
     Raises:
-        ValueError: If there is no example.
+        ValueError: If there is no example, or a batch has weights.
     """
     score = tf.function(lambda x: model.bound(x), reduce_retracing=True)
     losses: list[np.ndarray] = []
     codes: list[np.ndarray] = []
     tokens = 0
-    for x in _batches(batches):
+    for x in _batches("quantised_usage", batches):
         loss, found = score(x)
         losses.append(loss.numpy())
         codes.append(found.codes.numpy())
@@ -148,9 +151,20 @@ def quantised_usage(model: VectorQuantizedVAE, batches: Iterable[Any]) -> Latent
     return LatentUsage(nll, rate, nll - rate, rate, active, 1.0, len(used), tokens)
 
 
-def _batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yields batches as tensors, without those that are empty."""
-    for x in batches:
+def _batches(function: str, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yields x of batches as tensors, without those that are empty."""
+    if tf.is_tensor(batches) or isinstance(batches, np.ndarray):
+        raise ValueError(
+            f"{function}: `batches` must be an iterable of batches, found one array of "
+            f"shape {list(np.asarray(batches).shape)}; put it into a list."
+        )
+    for batch in batches:
+        x, _, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        if weights is not None:
+            raise ValueError(
+                f"{function}: examples count equally; leave the weights of `batches` "
+                "out."
+            )
         x = tf.nest.map_structure(tf.convert_to_tensor, x)
         if tf.nest.flatten(x)[0].shape[0]:
             yield x

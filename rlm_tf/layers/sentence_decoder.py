@@ -25,7 +25,8 @@ class SentenceDecoder(keras.layers.Layer):
 
     The decoder of Melis (2023, section 5.7.2): a recurrent layer whose input is the
     embedding of the previous token plus a linear map of the latents, and a softmax. The
-    first input is that of the end of a sentence, and the last token must be it.
+    first input is the end of a sentence, which is its last token, too, unless the
+    sentence was cut off.
 
     Dropout acts on embedded inputs, on the recurrent state (the cell's) and on outputs.
     All samples of a sentence get the same masks unless `shared_dropout` is false: that

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import tensorflow as tf
 
 from rlm_tf.models.term import Gradient
-from rlm_tf.numerics import at_least_single, cast_like
+from rlm_tf.numerics import cast_like
 from rlm_tf.objectives import monte_carlo
 from rlm_tf.objectives.elbo import elbo, elbo_weights
 from rlm_tf.objectives.gradient_estimators import (
@@ -94,7 +94,7 @@ def sample_gradients(
         fixed = tf.stop_gradient(drawn)
         tape.watch(fixed)
         z = fixed if cut else drawn
-        log_likelihood = at_least_single(model.decoder(z, x, training=True))
+        log_likelihood = model.decode(z, x, training=True)
         log_prior = model.latents.prior().log_prob(z)
         score = model.latents.posterior(parameters).log_prob(fixed)
         path = score

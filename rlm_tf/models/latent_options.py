@@ -10,7 +10,7 @@ from rlm_tf.checks import check_integer
 from rlm_tf.layers.latents import Latents
 from rlm_tf.objectives import monte_carlo_terms
 from rlm_tf.objectives.gradient_estimators import REPARAMETERISED, SCORE_FUNCTION
-from rlm_tf.objectives.monte_carlo_samples import check_options
+from rlm_tf.objectives.monte_carlo_samples import check_numbers
 
 if TYPE_CHECKING:
     from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
@@ -44,6 +44,20 @@ def sample_counts(num_samples: Any) -> int | tuple[int, int]:
     for place, count in enumerate(num_samples):
         check_integer(name, f"num_samples[{place}]", count, 1)
     return int(num_samples[0]), int(num_samples[1])
+
+
+def checked_number(model: str, option: str, value: Any) -> float:
+    """Returns an option as one of Python's numbers, which files can have.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    if not isinstance(value, str):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise ValueError(f"{model}: `{option}` must be one number, found {value!r}.")
 
 
 def check_latent_size(
@@ -80,7 +94,7 @@ def check_latent_options(model: MonteCarloVAE) -> None:
             f"{name}: `estimator` must be one of {', '.join(known)}, found "
             f"{model.estimator!r}."
         )
-    check_options(name, model.alpha, model.lambda_)
+    check_numbers(name, model.alpha, model.lambda_)
     monte_carlo_terms.decompose(name, model.objective, **model.objective_options())
     if model.baseline not in (None, *_BASELINES.get(model.estimator, ())):
         own = [repr(b) for b in _BASELINES.get(model.estimator, ())]

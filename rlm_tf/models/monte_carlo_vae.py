@@ -9,18 +9,23 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
+from rlm_tf.checks import check_shapes
 from rlm_tf.layers.batch_average import BatchAverage
 from rlm_tf.layers.latents import Latents
+from rlm_tf.models.decoding import log_likelihood
 from rlm_tf.models.latent_gradients import (
     LatentSamples,
     Parameters,
     sample_cotangents,
     sample_gradients,
 )
-from rlm_tf.models.latent_options import check_latent_options, sample_counts
+from rlm_tf.models.latent_options import (
+    check_latent_options,
+    checked_number,
+    sample_counts,
+)
 from rlm_tf.models.model_of_parts import ModelOfParts
 from rlm_tf.models.term import Gradient, Term
-from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.gradient_estimators import Estimator
 from rlm_tf.objectives.monte_carlo import MonteCarloExtra
 from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
@@ -43,8 +48,9 @@ class MonteCarloVAE(ModelOfParts):
     Args:
         encoder: Layer or model, x to features `[B, F]`; F is its `output_size`.
         latents: Posterior family and prior.
-        decoder: Layer or model; called on latents `[K, B, ...]` and x it gives
-            `ln p(x|z)` `[K, B]`. Examples and samples must not mix in it.
+        decoder: Layer or model; called on latents `[K, B, ...]` and x (a functional
+            model on the list of both) it gives `ln p(x|z)` `[K, B]`. Examples and
+            samples must not mix in it.
         objective: `iwae`, `alpha_iwae`, `u_hat`, `kl`, `renyi` or `power`.
         estimator: Of the gradient by the parameters of q: `reparameterised`, `stl` and
             `dreg` for reparameterised latents, `reinforce` and `vimco` for all. `elbo`:
@@ -89,8 +95,8 @@ class MonteCarloVAE(ModelOfParts):
         self.objective = objective
         self.estimator = estimator
         self.num_samples = sample_counts(num_samples)
-        self.lambda_ = lambda_
-        self.alpha = alpha
+        self.lambda_ = checked_number("MonteCarloVAE", "lambda_", lambda_)
+        self.alpha = checked_number("MonteCarloVAE", "alpha", alpha)
         self.grouping = grouping
         self.baseline = baseline
         self.seed = seed
@@ -151,12 +157,25 @@ class MonteCarloVAE(ModelOfParts):
 
     def call(self, x: Any, training: bool = False) -> Parameters:
         """Returns the parameters of q(z|x), each `[B, ...]`."""
-        parameters = self.latents(self.encoder(x, training=training))
+        features = self.encoder(x, training=training)
+        check_shapes("MonteCarloVAE", features_of_encoder=(features, "B F"))
+        parameters = self.latents(features)
+        self.remember_input(x)
         if not self.decoder.built:
             # Whoever builds a model by calling it wants all of its weights.
-            rows = tf.shape(tf.nest.flatten(parameters)[0])[0]
-            self.decoder(tf.zeros([1, rows, *self.latents.event_shape]), x)
+            self._run_decoder(parameters, x)
         return parameters
+
+    def run_parts(self, x: Any) -> None:
+        self._run_decoder(self(x), x)
+
+    def _run_decoder(self, parameters: Parameters, x: Any) -> None:
+        rows = tf.shape(tf.nest.flatten(parameters)[0])[0]
+        self.decode(tf.zeros([1, rows, *self.latents.event_shape]), x)
+
+    def decode(self, z: tf.Tensor, x: Any, training: bool = False) -> tf.Tensor:
+        """Returns `ln p(x|z)` `[K, B]` for latents `[K, B, ...]`, nats."""
+        return log_likelihood("MonteCarloVAE", self.decoder, z, x, training)
 
     def draw(self, parameters: Parameters, num_samples: int) -> tf.Tensor:
         """Returns latents `[K, B, ...]` from q(z|x)."""
@@ -181,7 +200,7 @@ class MonteCarloVAE(ModelOfParts):
         z = self.draw(parameters, num_samples)
         return LatentSamples(
             z,
-            at_least_single(self.decoder(z, x)),
+            self.decode(z, x),
             self.latents.prior().log_prob(z),
             self.latents.posterior(parameters).log_prob(z),
         )

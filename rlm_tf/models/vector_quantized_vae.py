@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_range
 from rlm_tf.layers.vector_quantizer import Quantized, VectorQuantizer
+from rlm_tf.models.decoding import log_likelihood
 from rlm_tf.models.latent_options import check_latent_size
 from rlm_tf.models.model_of_parts import ModelOfParts
 from rlm_tf.models.term import Term
-from rlm_tf.numerics import at_least_single
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -27,8 +27,8 @@ class VectorQuantizedVAE(ModelOfParts):
     Args:
         encoder: Layer or model, x to features `[B, F]`; F is its `output_size`.
         quantizer: The codes.
-        decoder: Called on the chosen codes `[1, B, L, D]` and x it gives
-            `ln p(x|z)` `[1, B]`.
+        decoder: Called on the chosen codes `[1, B, L, D]` and x (a functional model on
+            the list of both) it gives `ln p(x|z)` `[1, B]`.
         commitment: Weight beta of the squared distance to the codes.
         seed: Of the map from features to what is quantised.
         **kwargs: Of `ObjectiveModel`.
@@ -85,19 +85,25 @@ class VectorQuantizedVAE(ModelOfParts):
         shape = [-1, self.quantizer.num_latents, self.quantizer.size]
         vectors = tf.reshape(features, shape)
         found = self.quantizer(vectors, training=training, weights=weights)
+        self.remember_input(x)
         if not self.decoder.built:
-            self.decoder(found.vectors[tf.newaxis], x)
+            self._decode(found, x)
         return found
+
+    def run_parts(self, x: Any) -> None:
+        self._decode(self(x), x)
+
+    def _decode(self, found: Quantized, x: Any, training: bool = False) -> tf.Tensor:
+        """Returns `ln p(x|z)` `[B]`, nats."""
+        z = found.vectors[tf.newaxis]
+        return log_likelihood("VectorQuantizedVAE", self.decoder, z, x, training)[0]
 
     def bound(
         self, x: Any, training: bool = False, weights: Any = None
     ) -> tuple[tf.Tensor, Quantized]:
         """Returns `-ln p(x|z) + L ln C` `[B]`, nats, and what x is quantised to."""
         found = self(x, training=training, weights=weights)
-        log_likelihood = self.decoder(found.vectors[tf.newaxis], x, training=training)[
-            0
-        ]
-        return self.rate - at_least_single(log_likelihood), found
+        return self.rate - self._decode(found, x, training), found
 
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool

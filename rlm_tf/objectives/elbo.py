@@ -10,8 +10,8 @@ from rlm_tf.checks import check_shapes
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives import monte_carlo_terms
 from rlm_tf.objectives.monte_carlo_samples import (
-    check_options,
     checked_log_likelihood,
+    checked_options,
 )
 from rlm_tf.objectives.monte_carlo_terms import Objective
 from rlm_tf.typing import LossOutput, TensorLike
@@ -73,7 +73,7 @@ def elbo(
         TypeError: If `log_p_x_given_z` is not floating point.
     """
     log_likelihood = checked_log_likelihood("elbo", log_p_x_given_z)
-    check_options("elbo", alpha, lambda_, log_likelihood)
+    alpha, lambda_ = checked_options("elbo", alpha, lambda_, log_likelihood)
     weights = elbo_weights(objective, alpha=alpha, lambda_=lambda_)
     divergence = cast_like(kl_q_p, log_likelihood)
     mean = tf.reduce_mean(log_likelihood, axis=0)

@@ -23,9 +23,9 @@ from rlm_tf.numerics import cast_like
 from rlm_tf.objectives import monte_carlo, monte_carlo_terms
 from rlm_tf.objectives.monte_carlo_samples import (
     Samples,
-    check_counts,
-    check_options,
+    checked_options,
     checked_samples,
+    with_counts,
 )
 from rlm_tf.objectives.monte_carlo_terms import Grouping, MonteCarloTerm, Objective
 from rlm_tf.objectives.score_signals import Baseline, fill_up, score_signals
@@ -125,8 +125,8 @@ def cotangents(
         )
     samples = checked_samples("cotangents", log_p_x_given_z, log_p_z, log_q_z)
     samples = Samples(*map(tf.stop_gradient, samples))
-    check_options("cotangents", alpha, lambda_, samples.log_likelihood)
-    check_counts("cotangents", num_samples, samples)
+    alpha, lambda_ = checked_options("cotangents", alpha, lambda_, samples[0])
+    samples = with_counts("cotangents", samples, num_samples)
     terms = monte_carlo_terms.decompose(
         "cotangents",
         objective,
@@ -145,7 +145,6 @@ def cotangents(
     elif estimator in SCORE_FUNCTION:
         path = None
         score += score_signals(terms, samples, estimator == "vimco", baseline)
-    found = [monte_carlo_terms.value_of(term, samples) for term in terms]
     return Cotangents(
         derivatives.log_likelihood,
         derivatives.log_ratio,
@@ -154,7 +153,7 @@ def cotangents(
         None if path is None else -path.log_ratio,
         score,
         monte_carlo.extra_of(samples),
-        tf.add_n(found),
+        monte_carlo_terms.objective_value(terms, samples),
     )
 
 
@@ -166,13 +165,18 @@ def _sum(
     samples: Samples,
     derivatives: Callable[[MonteCarloTerm, Samples], Samples],
 ) -> Samples:
-    """Returns the derivatives of the sum of terms by l and h, `[K, ...]` each."""
+    """Returns the derivatives of the sum of terms by l and h, `[K, ...]` each.
+
+    Where a term has no sample that is possible it is infinite, and they are zero.
+    """
     totals = [tf.zeros_like(samples.log_ratio)] * 2
     for term in terms:
         used = samples.first(term.num_samples)
+        possible = used.possible()
         factor = cast_like(term.coefficient, used.log_ratio)
-        for number, own in enumerate(derivatives(term, used)):
-            totals[number] += factor * fill_up(own, samples)
+        for number, own in enumerate(derivatives(term, used.where_possible())):
+            kept = tf.where(possible, own, tf.zeros_like(own))
+            totals[number] += factor * fill_up(kept, samples)
     return Samples(*totals)
 
 

@@ -17,9 +17,9 @@ import tensorflow as tf
 from rlm_tf.objectives import monte_carlo_terms as terms
 from rlm_tf.objectives.monte_carlo_samples import (
     Samples,
-    check_counts,
-    check_options,
+    checked_options,
     checked_samples,
+    with_counts,
 )
 from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
 from rlm_tf.typing import LossOutput, TensorLike
@@ -33,7 +33,8 @@ class MonteCarloExtra(NamedTuple):
         kl_divergence: `[...]`, U - S, the estimate of `KL(p(z|x) || p(z))`, nats.
         representational_kl: `[...]`, mean of `ln q(z|x) - ln p(z)`, the estimate of
             `KL(q(z|x) || p(z))`, nats.
-        weights: `[K, ...]`, self-normalised importance weights.
+        weights: `[K, ...]`, self-normalised importance weights; zero where no sample
+            can have said x.
     """
 
     log_evidence: tf.Tensor
@@ -154,6 +155,9 @@ def kl_objective(
         grouping: How counts that differ enter. `difference`:
             `S^N + lambda (U^M - S^M)`; `terms`: `(1 - lambda) S^N + lambda U^M`. The
             text does not say which of them its curves of 16/1 and 1/16 samples have.
+            With N > M and a positive lambda `difference` has no maximum for normal
+            latents: the wider q is, the more M samples overestimate the divergence,
+            and N samples the less underestimate the evidence. Use `terms` there.
 
     Returns:
         As `iwae`.
@@ -267,8 +271,8 @@ def _objective(
     grouping: Grouping = "difference",
 ) -> LossOutput:
     samples = checked_samples(function, log_p_x_given_z, log_p_z, log_q_z)
-    check_options(function, alpha, lambda_, samples.log_likelihood)
-    check_counts(function, num_samples, samples)
+    alpha, lambda_ = checked_options(function, alpha, lambda_, samples.log_likelihood)
+    samples = with_counts(function, samples, num_samples)
     parts = terms.decompose(
         function,
         objective,
@@ -277,8 +281,7 @@ def _objective(
         num_samples=num_samples,
         grouping=grouping,
     )
-    value = tf.add_n([terms.value_of(part, samples) for part in parts])
-    return LossOutput(-value, extra_of(samples))
+    return LossOutput(-terms.objective_value(parts, samples), extra_of(samples))
 
 
 def extra_of(samples: Samples) -> MonteCarloExtra:

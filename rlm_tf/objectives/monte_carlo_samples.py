@@ -25,6 +25,16 @@ class Samples(NamedTuple):
             return self
         return Samples(self.log_likelihood[:count], self.log_ratio[:count])
 
+    def possible(self) -> tf.Tensor:
+        """Returns where any sample can have said x, bool `[...]`."""
+        log_weights = self.log_likelihood + self.log_ratio
+        return tf.reduce_any(log_weights > -np.inf, axis=0)
+
+    def where_possible(self) -> Samples:
+        """Returns the samples, with zeros where none can have said x."""
+        possible = self.possible()
+        return Samples(*(tf.where(possible, v, tf.zeros_like(v)) for v in self))
+
 
 def checked_samples(
     function: str, log_p_x_given_z: TensorLike, log_p_z: TensorLike, log_q_z: TensorLike
@@ -68,33 +78,42 @@ def checked_log_likelihood(function: str, log_p_x_given_z: TensorLike) -> tf.Ten
     return log_likelihood
 
 
-def check_options(
-    function: str, alpha: Any, lambda_: Any, log_likelihood: tf.Tensor | None = None
-) -> None:
-    """Checks the options of objectives.
+def checked_options(
+    function: str, alpha: Any, lambda_: Any, log_likelihood: tf.Tensor
+) -> tuple[Any, Any]:
+    """Returns the options of objectives: Python's numbers, or tensors.
 
     Args:
         function: Name of the caller; messages start with it.
         alpha: Scalar, or one for each example.
         lambda_: Like `alpha`.
-        log_likelihood: `[K, ...]`, of the examples; None: they are not known yet.
+        log_likelihood: `[K, ...]`, of the examples.
 
     Raises:
-        ValueError: Unless alpha is positive and lambda finite, and both are scalars or
-            fit the examples.
+        ValueError: Unless alpha is positive and lambda finite, as far as that is known
+            while a graph is traced, and both are scalars or fit the examples.
     """
-    check_range(function, float(np.finfo(np.float32).tiny), np.inf, alpha=alpha)
-    check_range(function, -np.inf, np.inf, lambda_=lambda_)
-    examples = tf.TensorShape([])
-    if log_likelihood is not None:
-        examples = log_likelihood.shape[1:]
+    check_numbers(function, alpha, lambda_)
+    examples = log_likelihood.shape[1:]
+    found = []
     for name, value in (("alpha", alpha), ("lambda_", lambda_)):
-        shape = tf.convert_to_tensor(value).shape
-        if not _broadcasts(shape, examples):
+        if isinstance(value, int | float):
+            found.append(value)
+            continue
+        value = cast_like(value, log_likelihood)
+        found.append(value)
+        if not _broadcasts(value.shape, examples):
             raise ValueError(
                 f"{function}: `{name}` must be a scalar or have the shape of the "
-                f"examples, {_as_list(examples)}, found {_as_list(shape)}."
+                f"examples, {_as_list(examples)}, found {_as_list(value.shape)}."
             )
+    return found[0], found[1]
+
+
+def check_numbers(function: str, alpha: Any, lambda_: Any) -> None:
+    """Raises ValueError unless alpha is positive and lambda finite."""
+    check_range(function, float(np.finfo(np.float32).tiny), np.inf, alpha=alpha)
+    check_range(function, -np.inf, np.inf, lambda_=lambda_)
 
 
 def _broadcasts(shape: tf.TensorShape, to: tf.TensorShape) -> bool:
@@ -114,12 +133,17 @@ def _as_list(shape: tf.TensorShape) -> list[int | None] | None:
     return None if shape.rank is None else shape.as_list()
 
 
-def check_counts(
-    function: str, num_samples: tuple[int, int] | None, samples: Samples
-) -> None:
-    """Raises ValueError unless there are two counts, of samples that are there."""
+def with_counts(
+    function: str, samples: Samples, num_samples: tuple[int, int] | None
+) -> Samples:
+    """Returns the samples, checked to be as many as counts say.
+
+    Raises:
+        ValueError: Unless there are two counts, of samples that are there.
+        tf.errors.InvalidArgumentError: If a graph finds too few samples as it runs.
+    """
     if num_samples is None:
-        return
+        return samples
     if not isinstance(num_samples, Sequence) or len(num_samples) != 2:
         raise ValueError(
             f"{function}: `num_samples` must be the counts of evidence and "
@@ -131,3 +155,10 @@ def check_counts(
             f"{function}: `num_samples` must not exceed the {there} samples, found "
             f"{tuple(num_samples)}."
         )
+    if there is not None:
+        return samples
+    number = tf.shape(samples.log_likelihood)[0]
+    message = f"{function}: `num_samples` = {tuple(num_samples)} exceeds the samples,"
+    check = tf.debugging.Assert(number >= max(num_samples), [message, number])
+    with tf.control_dependencies([check]):
+        return Samples(tf.identity(samples.log_likelihood), samples.log_ratio)

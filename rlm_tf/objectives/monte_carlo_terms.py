@@ -13,6 +13,7 @@ are sums of these with constant factors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -122,14 +123,45 @@ def decompose(
             f"{function}: with `grouping='terms'` and two counts of samples the Rényi "
             "objective has no limit at `alpha` = 1; found 1."
         )
-    own = lambda_ / (alpha - 1.0)
+    # lambda S_alpha^M / (alpha - 1) as lambda D_alpha^M and a multiple of S^M, which
+    # keeps the digits of the former near alpha = 1.
+    share = lambda_ * alpha / (alpha - 1.0)
     return [
-        MonteCarloTerm("evidence", 1.0 - alpha * own, num_samples=for_evidence),
-        MonteCarloTerm("alpha_evidence", own, alpha, for_divergence),
+        MonteCarloTerm("evidence", -share, num_samples=for_evidence),
+        MonteCarloTerm("evidence", share, num_samples=for_divergence),
+        MonteCarloTerm("evidence", 1.0, num_samples=for_evidence),
+        MonteCarloTerm("divergence", lambda_, alpha, for_divergence),
     ]
 
 
 # === Values ===
+
+
+def objective_value(parts: Sequence[MonteCarloTerm], samples: Samples) -> tf.Tensor:
+    """Returns the sum of the terms, `[...]`.
+
+    Minus infinity where S or S_alpha of a term is. Terms are computed from likelihoods
+    relative to the largest one, which is added in the end: coefficients may be large
+    and of both signs, and would magnify what is rounded off large numbers.
+    """
+    likelihood = samples.log_likelihood
+    there = likelihood > -np.inf
+    largest = tf.reduce_max(tf.where(there, likelihood, likelihood.dtype.min), axis=0)
+    largest = tf.where(tf.reduce_any(there, axis=0), largest, tf.zeros_like(largest))
+    largest = tf.stop_gradient(largest)
+    relative = Samples(likelihood - largest, samples.log_ratio)
+    total, multiple = tf.zeros_like(largest), tf.zeros([], largest.dtype)
+    possible = tf.ones_like(largest, tf.bool)
+    for part in parts:
+        used = relative.first(part.num_samples)
+        total += value_of(part._replace(num_samples=None), used.where_possible())
+        if part.kind == "divergence":
+            continue
+        possible &= used.possible()
+        # A constant in l is one in S, and alpha times that in S_alpha.
+        factor = part.alpha if part.kind == "alpha_evidence" else 1.0
+        multiple += cast_like(part.coefficient, total) * cast_like(factor, total)
+    return tf.where(possible, total + multiple * largest, -np.inf)
 
 
 def value_of(term: MonteCarloTerm, samples: Samples) -> tf.Tensor:
@@ -163,31 +195,28 @@ def divergence(samples: Samples, alpha: Any) -> tf.Tensor:
     The direct form loses all digits near alpha = 1: at log-likelihoods of -150 in
     single precision it is wrong by 3e-2 at alpha - 1 = 1e-3.
     """
+    # Where no sample is possible, S is what makes an objective infinite; this is zero.
+    samples = samples.where_possible()
     weights = normalised_weights(samples)
     tilt = log_tilt(samples, weights, alpha)
-    result = u_hat(samples, weights) - evidence(samples) + tilt
-    # Where no sample is possible, S is what makes an objective infinite.
-    return tf.where(_is_possible(samples), result, tf.zeros_like(result))
+    return u_hat(samples, weights) - evidence(samples) + tilt
 
 
 def u_hat(samples: Samples, weights: tf.Tensor) -> tf.Tensor:
-    """Returns U, `[...]`; samples without weight may have any likelihood.
-
-    Minus infinity if no sample is possible.
-    """
+    """Returns U, `[...]`; samples without weight may have any likelihood."""
     products = multiply_no_nan_log(weights, samples.log_likelihood)
-    result = tf.reduce_sum(products, axis=0)
-    return tf.where(_is_possible(samples), result, -np.inf * tf.ones_like(result))
-
-
-def _is_possible(samples: Samples) -> tf.Tensor:
-    return tf.reduce_any(samples.log_likelihood > -np.inf, axis=0)
+    return tf.reduce_sum(products, axis=0)
 
 
 def normalised_weights(samples: Samples, alpha: Any = 1.0) -> tf.Tensor:
-    """Returns `softmax(alpha l + h)` over the samples, `[K, ...]`."""
+    """Returns `softmax(alpha l + h)` over the samples, `[K, ...]`.
+
+    Zero where no sample is possible.
+    """
     alpha = cast_like(alpha, samples.log_ratio)
-    return tf.nn.softmax(alpha * samples.log_likelihood + samples.log_ratio, axis=0)
+    likelihood, ratio = samples.where_possible()
+    weights = tf.nn.softmax(alpha * likelihood + ratio, axis=0)
+    return tf.where(samples.possible(), weights, tf.zeros_like(weights))
 
 
 def log_tilt(samples: Samples, weights: tf.Tensor, alpha: Any) -> tf.Tensor:

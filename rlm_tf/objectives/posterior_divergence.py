@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from rlm_tf.objectives import monte_carlo_terms
-from rlm_tf.objectives.monte_carlo_samples import check_options, checked_samples
+from rlm_tf.objectives.monte_carlo_samples import checked_options, checked_samples
 from rlm_tf.typing import TensorLike
 
 
@@ -39,5 +39,5 @@ def posterior_divergence(
     """
     function = "posterior_divergence"
     samples = checked_samples(function, log_p_x_given_z, log_p_z, log_q_z)
-    check_options(function, alpha, 0.0, samples.log_likelihood)
+    alpha, _ = checked_options(function, alpha, 0.0, samples.log_likelihood)
     return monte_carlo_terms.divergence(samples, alpha)

@@ -41,10 +41,11 @@ def score_signals(
         )
     total = tf.zeros_like(samples.log_ratio)
     for term in terms:
+        used = samples.first(term.num_samples)
         value = monte_carlo_terms.value_of(term, samples)
-        signal = tf.repeat(
-            value[tf.newaxis], tf.shape(samples.first(term.num_samples)[0])[0], axis=0
-        )
+        # An infinite term says nothing of how to mend it.
+        value = tf.where(used.possible(), value, tf.zeros_like(value))
+        signal = tf.repeat(value[tf.newaxis], tf.shape(used[0])[0], axis=0)
         if by_others:
             signal -= _baselines(term, samples, baseline)
         total += fill_up(signal, samples)

@@ -97,7 +97,7 @@ class LatentService(tf.Module):
             `resampled`: float32 `[N, ...]`, one of them, drawn with these weights.
         """
         tokens = self._read(texts)
-        z, extra, parameters = self._sampled(tokens, num_samples, seed)
+        z, extra, parameters = self._sampled("encode", tokens, num_samples, seed)
         log_weights = tf.math.log(tf.transpose(extra.weights))
         noise = tf.random.stateless_uniform(
             tf.shape(log_weights), tf.stack([seed, 1]), 2.0**-60, 1.0, alg="philox"
@@ -180,7 +180,7 @@ class LatentService(tf.Module):
             `usage`: float32 `[N]`, the estimate of KL(p(z|x) || p(z)), nats.
         """
         tokens = self._read(texts)
-        _, extra, _ = self._sampled(tokens, num_samples, seed)
+        _, extra, _ = self._sampled("score", tokens, num_samples, seed)
         lengths = tf.math.count_nonzero(tokens != PADDING, axis=1, dtype=tf.int32)
         mean = extra.log_evidence / tf.cast(lengths, tf.float32)
         return {
@@ -203,8 +203,8 @@ class LatentService(tf.Module):
         """Returns sentences on the way from one to another.
 
         Latents go from the mode of the one's q(z|x) to that of the other's: normal ones
-        on a straight line; categorical ones are the modes of mixtures of both. Words
-        are the most probable ones.
+        on a straight line; of categorical ones those that differ change one after the
+        other. Words are the most probable ones.
 
         Args:
             first: Strings `[N]`.
@@ -216,28 +216,21 @@ class LatentService(tf.Module):
             `texts`: strings `[N, steps]`.
         """
         texts = [tf.size(first), tf.size(last)]
-        checks = [
-            tf.debugging.Assert(steps >= 2, ["interpolate: steps must be >= 2"]),
-            tf.debugging.Assert(
-                tf.equal(*texts),
-                ["interpolate: first and last must be as many texts, found", *texts],
-            ),
-        ]
-        with tf.control_dependencies(checks):
-            shares = tf.linspace(0.0, 1.0, steps)
+        check = tf.debugging.Assert(
+            tf.equal(*texts),
+            ["interpolate: first and last must be as many texts, found", *texts],
+        )
+        with tf.control_dependencies([check]):
+            steps = checked(steps, steps >= 2, "interpolate: steps must be >= 2, found")
+        shares = tf.linspace(0.0, 1.0, steps)
         latents = self._model.value.latents
         ends = [
             tf.cast(latents.centre(self._model.value(self._read(texts))), tf.float32)
             for texts in (first, last)
         ]
-        rank = ends[0].shape.rank
-        shares = tf.reshape(shares, [1, -1, *[1] * (rank - 1)])
-        between = (1.0 - shares) * ends[0][:, tf.newaxis] + shares * ends[1][
-            :, tf.newaxis
-        ]
-        between = tf.reshape(between, [-1, *latents.event_shape])
+        between = latents.between(*ends, shares)
         texts = self._said(
-            latents.nearest(between),
+            tf.reshape(between, [-1, *latents.event_shape]),
             checked_max_tokens("interpolate", max_tokens),
             tf.constant(0.0),
             tf.constant(1.0),
@@ -275,12 +268,12 @@ class LatentService(tf.Module):
         return tf.pad(tokens, [[0, 0], [0, missing]], constant_values=PADDING)
 
     def _sampled(
-        self, tokens: tf.Tensor, num_samples: tf.Tensor, seed: tf.Tensor
+        self, function: str, tokens: tf.Tensor, num_samples: tf.Tensor, seed: tf.Tensor
     ) -> tuple[tf.Tensor, Any, dict[str, tf.Tensor]]:
         num_samples = checked(
             num_samples,
             (num_samples >= 1) & (num_samples <= MOST_SAMPLES),
-            f"num_samples must be in [1, {MOST_SAMPLES}], found",
+            f"{function}: num_samples must be in [1, {MOST_SAMPLES}], found",
         )
         model = self._model.value
         parameters = model(tokens)

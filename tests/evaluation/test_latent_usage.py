@@ -63,6 +63,16 @@ def test_empty_batches_count_nothing():
     assert found == expected and np.isfinite(found).all()
 
 
+def test_batches_are_those_of_fit():
+    expected = latent_usage(symbol_model(), [_ALL], num_samples=5)
+    for batch in ((_ALL,), (_ALL, np.zeros(SYMBOLS)), (_ALL, None, None)):
+        assert latent_usage(symbol_model(), [batch], num_samples=5) == expected
+    with pytest.raises(ValueError, match="leave the weights of `batches` out"):
+        latent_usage(symbol_model(), [(_ALL, None, np.ones(SYMBOLS))])
+    with pytest.raises(ValueError, match=r"found one array of shape \[7\]; put"):
+        latent_usage(symbol_model(), _ALL)
+
+
 @pytest.mark.parametrize("estimator", ["dreg", "vimco"])
 def test_collapsed_latents_are_not_active(estimator):
     model = symbol_model(estimator)

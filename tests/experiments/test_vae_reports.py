@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import pathlib
 
 import pytest
 
@@ -18,6 +19,8 @@ from experiments.vae import (
 )
 from experiments.vae.report import line_of
 from rlm_tf.evaluation import LatentUsage
+
+_ROWS = pathlib.Path(__file__).parents[2] / "experiments" / "results" / "mi_vae"
 
 
 def _row(config, name="run", **found):
@@ -120,6 +123,28 @@ def test_best_run_of_sentences_is_chosen_on_validation_text(tmp_path):
     assert {way: every.count(f"| {way} |") for way in ways} == ways
     sentences_report.sentences_figure(rows, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("study", ["symbols", "many_symbols", "sentences", "signal"])
+def test_committed_rows_can_be_reported(study, tmp_path):
+    """Their tables are in the results' page, which a user may make again."""
+    rows = [
+        json.loads(path.read_text()) for path in sorted((_ROWS / study).glob("*.json"))
+    ]
+    page = (_ROWS.parents[1] / "README.md").read_text()
+    tables = {
+        "symbols": (symbols_report.levels_table, report.points_table),
+        "many_symbols": (report.points_table,),
+        "sentences": (
+            sentences_report.sentences_table,
+            sentences_report.best_table,
+        ),
+        "signal": (signal.signal_table,),
+    }
+    # Rows are in another order there.
+    for table in tables[study]:
+        missing = set(table(rows).splitlines()) - set(page.splitlines())
+        assert not missing, missing
 
 
 @pytest.mark.slow

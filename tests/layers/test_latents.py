@@ -94,6 +94,27 @@ def test_draws_carry_gradients_only_where_they_may():
         assert latents.is_reparameterised == expected
 
 
+def test_latents_between_two():
+    normal = NormalLatents(2)
+    first, last = np.array([[0.0, 1.0]]), np.array([[4.0, 1.0]])
+    shares = tf.constant([0.0, 0.25, 1.0], tf.float64)
+    found = normal.between(tf.constant(first), tf.constant(last), shares)
+    np.testing.assert_allclose(found, [[[0, 1], [1, 1], [4, 1]]])
+    categorical = CategoricalLatents(5, 3)
+    codes = np.array([[0, 1, 2, 0, 0], [1, 1, 0, 2, 1]])
+    first, last = (np.eye(3, dtype=np.float32)[row][np.newaxis] for row in codes)
+    shares = tf.linspace(0.0, 1.0, 5)
+    found = categorical.between(tf.constant(first), tf.constant(last), shares)
+    assert found.shape == (1, 5, 5, 3)
+    # Four differ, and change at one share each; the second is the same.
+    np.testing.assert_array_equal(
+        np.argmax(found[0], axis=-1),
+        [[0, 1, 2, 0, 0], [1, 1, 2, 0, 0], [1, 1, 0, 0, 0], [1, 1, 0, 2, 0], codes[1]],
+    )
+    same = categorical.between(tf.constant(last), tf.constant(last), shares)
+    np.testing.assert_array_equal(same[0], np.repeat(last, 5, axis=0))
+
+
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match="NormalLatents: `size`"):
         NormalLatents(0)

@@ -77,3 +77,37 @@ def test_u_of_impossible_samples():
         zeros + _IMPOSSIBLE, zeros, zeros
     )
     assert found.loss[0] == np.inf
+
+
+@pytest.mark.parametrize("name", _OPTIONS)
+@pytest.mark.parametrize(
+    "estimator", ["reparameterised", "stl", "dreg", "reinforce", "vimco"]
+)
+def test_an_example_without_a_possible_sample_moves_nothing(name, estimator):
+    """It is infinitely bad, and leaves the gradient of its batch as it is."""
+    values = np.array([[-1.0, _IMPOSSIBLE], [-2.0, _IMPOSSIBLE], [-0.5, _IMPOSSIBLE]])
+    found = _factors(values, name, estimator)
+    alone = _factors(values[:, :1], name, estimator)
+    np.testing.assert_array_equal(np.isinf(found.objective), [False, True])
+    for own, other in zip(found[:6], alone[:6], strict=True):
+        assert (own is None) == (other is None)
+        if own is not None:
+            np.testing.assert_allclose(own[:, :1], other, rtol=1e-12)
+            np.testing.assert_allclose(own[:, 1], 0, atol=1e-12)
+    np.testing.assert_array_equal(found.extra.weights[:, 1], 0)
+
+
+@pytest.mark.parametrize("grouping", ["difference", "terms"])
+@pytest.mark.parametrize("alpha", [1.001, 2.0])
+@pytest.mark.parametrize("first", [_IMPOSSIBLE, -1.0])
+def test_impossible_evidence_is_infinitely_bad_in_both_groupings(
+    grouping, alpha, first
+):
+    """One sample of the evidence, three of the divergence."""
+    values = np.array([[first], [-1.0], [-2.0]])
+    options = {"lambda_": 0.3, "alpha": alpha, "grouping": grouping}
+    found = _factors(values, "renyi", "dreg", num_samples=(1, 3), **options)
+    assert found.objective[0] == _IMPOSSIBLE or first > _IMPOSSIBLE
+    assert np.isfinite(found.objective[0]) == (first > _IMPOSSIBLE)
+    for own in found[:5]:
+        assert np.isfinite(own).all()

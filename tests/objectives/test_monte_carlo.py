@@ -199,6 +199,33 @@ def test_examples_may_have_weights_and_alphas_of_their_own(rng, name):
     np.testing.assert_allclose(found, np.stack(expected, axis=1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("make", [list, np.array, tf.constant])
+def test_options_may_be_lists_and_of_other_dtypes(rng, make):
+    samples = _samples(rng, (5, 2))
+    loss = monte_carlo.power_objective(*samples, alpha=make([2, 3])).loss
+    expected = monte_carlo.power_objective(*samples, alpha=np.array([2.0, 3.0])).loss
+    np.testing.assert_allclose(loss, expected, rtol=1e-12)
+    counts = {"num_samples": (5, 1), "grouping": "terms"}
+    loss = monte_carlo.kl_objective(*samples, lambda_=make([1, 0]), **counts).loss
+    options = {"lambda_": np.array([1.0, 0.0]), **counts}
+    expected = monte_carlo.kl_objective(*samples, **options).loss
+    np.testing.assert_allclose(loss, expected, rtol=1e-12)
+
+
+def test_counts_are_checked_as_graphs_run(rng):
+    samples = [tf.constant(part) for part in _samples(rng, (4, 3))]
+    spec = [tf.TensorSpec([None, 3], tf.float64)] * 3
+
+    @tf.function(input_signature=spec)
+    def loss(*parts):
+        return monte_carlo.kl_objective(*parts, lambda_=0.3, num_samples=(4, 2)).loss
+
+    expected = monte_carlo.kl_objective(*samples, lambda_=0.3, num_samples=(4, 2)).loss
+    np.testing.assert_allclose(loss(*samples), expected, rtol=1e-12)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\(4, 2\) exceeds"):
+        loss(*[part[:3] for part in samples])
+
+
 # === Mistakes ===
 
 
