@@ -20,9 +20,10 @@ def replica_noise(
 ) -> tf.Tensor:
     """Returns this replica's rows of what is drawn for the batch of all replicas.
 
-    R replicas with B rows each get what one device with R B rows gets. The state of a
-    Keras seed generator is the same on all replicas, so that every replica would draw
-    the same numbers otherwise.
+    Replicas with B_1, ..., B_R rows get together what one device with the sum of them
+    gets. The state of a Keras seed generator is the same on all replicas, so that every
+    replica would draw the same numbers otherwise. Inside loops and branches replicas
+    cannot ask each other for their rows: there all have to have equally many.
 
     Args:
         draw: Stateless function of shape and seed.
@@ -40,9 +41,25 @@ def replica_noise(
         noise = draw(shape, seed)
     else:
         own_rows = shape[batch_axis]
-        shape[batch_axis] = own_rows * replicas
+        first, shape[batch_axis] = _place(own_rows, context)
         noise = draw(shape, seed)
-        first = own_rows * tf.cast(context.replica_id_in_sync_group, tf.int32)
         noise = tf.gather(noise, first + tf.range(own_rows), axis=batch_axis)
     noise.set_shape(static)
     return noise
+
+
+def _place(own_rows: Any, context: Any) -> tuple[tf.Tensor, Any]:
+    """Returns the first row of this replica among those of all, and their number."""
+    replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
+    replicas = context.num_replicas_in_sync
+    equal = own_rows * replica, own_rows * replicas
+    if isinstance(own_rows, int):
+        # A size that is known while a graph is traced is that of every batch.
+        return equal
+    mine = tf.one_hot(replica, replicas, dtype=tf.int32) * own_rows
+    try:
+        rows = context.all_reduce(tf.distribute.ReduceOp.SUM, mine)
+    except RuntimeError:
+        return equal
+    before = tf.range(replicas) < replica
+    return tf.reduce_sum(tf.where(before, rows, 0)), tf.reduce_sum(rows)

@@ -42,6 +42,35 @@ def test_replicas_draw_together_what_one_device_draws(
     assert np.any(parts[0].numpy() != parts[1].numpy())
 
 
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_replicas_with_other_numbers_of_rows(two_replicas, in_a_loop):
+    """In a loop replicas cannot ask each other; they get masks all the same."""
+    whole = tf.ones([5, 40])
+    with two_replicas.scope():
+        layer = ReplicaDropout(0.5, seed=3)
+    alone = ReplicaDropout(0.5, seed=3)
+    sizes = tf.data.Dataset.from_tensor_slices(whole).batch(6)
+
+    def call(x):
+        if not in_a_loop:
+            return layer(x, training=True)
+        return tf.while_loop(
+            lambda step, _: step < 1,
+            lambda step, _: (step + 1, layer(x, training=True)),
+            [0, tf.zeros_like(x)],
+        )[1]
+
+    # The dataset's own step, where the sizes of batches are not known.
+    iterator = iter(two_replicas.experimental_distribute_dataset(sizes))
+    step = tf.function(lambda: two_replicas.run(call, args=(next(iterator),)))
+    parts = two_replicas.experimental_local_results(step())
+    assert [part.shape[0] for part in parts] == [3, 2]
+    if not in_a_loop:
+        np.testing.assert_array_equal(
+            tf.concat(parts, axis=0), alone(whole, training=True)
+        )
+
+
 def test_mask_that_the_batch_shares_is_shared_by_replicas(two_replicas):
     with two_replicas.scope():
         layer = ReplicaDropout(0.5, (1, None), seed=3)

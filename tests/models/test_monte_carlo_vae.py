@@ -139,6 +139,24 @@ def test_two_replicas_of_one_row_equal_one(two_replicas):
         np.testing.assert_allclose(a, b, atol=2e-6)
 
 
+@pytest.mark.graph
+@pytest.mark.parametrize("make", [symbol_model, sentence_model])
+def test_two_replicas_of_other_sizes_equal_one(two_replicas, make):
+    """The last three rows are two and one; masks and draws are those of all three."""
+    x = X if make is symbol_model else SENTENCES
+    data = tf.data.Dataset.from_tensor_slices(np.concatenate([x, x[:3]])).batch(4)
+
+    def trained(model):
+        model.compile(keras.optimizers.SGD(0.5))
+        model.fit(data, epochs=2, verbose=0, shuffle=False)
+        return [v.numpy() for v in model.trainable_variables]
+
+    with two_replicas.scope():
+        model = make("dreg")
+    for a, b in zip(trained(model), trained(make("dreg")), strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-6)
+
+
 def test_parts_with_one_seed_begin_with_different_weights():
     for encoder, decoder in (
         (SymbolEncoder(7, 5), SymbolDecoder(7, 5, 5)),
