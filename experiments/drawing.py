@@ -68,12 +68,12 @@ def percentile_bars(
 
 
 def save(figure: Any, path: pathlib.Path) -> None:
-    """Writes a figure, with grids and with legends where there are labels."""
+    """Writes a figure, with grids and, where there are labels, legends."""
     for axes in figure.axes:
         if axes.get_images() or axes.get_label() == "<colorbar>":
             continue
         axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:
+        if axes.get_legend_handles_labels()[0] and axes.get_legend() is None:
             axes.legend(fontsize=8)
     figure.savefig(path, dpi=120)
     plt.close(figure)

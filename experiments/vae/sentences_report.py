@@ -115,11 +115,11 @@ def sentences_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
     colours = {name: f"C{number}" for number, name in enumerate(lines_of(rows))}
     validated = None
     for axes, (title, way, text) in zip(grid.flat, panels, strict=False):
-        # Ways are compared on one scale.
-        if text == "valid" and validated is not None:
+        # Ways against over-fitting are compared on one scale.
+        if way != "fit" and validated is not None:
             axes.sharex(validated)
             axes.sharey(validated)
-        elif text == "valid":
+        elif way != "fit":
             validated = axes
         own = [row for row in rows if way_of(row) == way]
         for name, members in lines_of(own).items():

@@ -145,7 +145,7 @@ def signal_figure(rows: list[Row], path: pathlib.Path) -> None:
     figure, grid = plt.subplots(
         len(rows),
         len(_OBJECTIVES),
-        figsize=(4 * len(_OBJECTIVES), 3.2 * len(rows)),
+        figsize=(4 * len(_OBJECTIVES) + 2, 3.2 * len(rows)),
         sharex=True,
         squeeze=False,
         layout="constrained",
@@ -164,7 +164,8 @@ def signal_figure(rows: list[Row], path: pathlib.Path) -> None:
                         linestyle=style,
                         marker=".",
                         color=f"C{number}",
-                        label=f"{estimator}, {group}",
+                        # One legend a row: none of its panels has room.
+                        label=f"{estimator}, {group}" if axes is across[-1] else None,
                     )
             axes.set(
                 title=f"{row['name']}: {objective}",
@@ -173,4 +174,5 @@ def signal_figure(rows: list[Row], path: pathlib.Path) -> None:
                 xscale="log",
                 yscale="log",
             )
+        across[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
     save(figure, path)
