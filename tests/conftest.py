@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import pathlib
 from collections.abc import Iterator
@@ -29,6 +30,12 @@ tf.config.set_logical_device_configuration(
 
 # Rewriting graphs takes longer, too, than they then run. Binaries do it as ever.
 tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
+def pytest_collection_finish() -> None:
+    """Keeps what was imported out of garbage collection: half a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ paths of files, and answers each with the exit status.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import runpy
@@ -55,6 +56,9 @@ def _run(name: str, flags: list[str], stdout: str, stderr: str) -> int:
 
 
 def main() -> None:
+    # Forks would collect what was imported again and again, and copy it by that.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
