@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -17,7 +19,13 @@ from rlm_tf.layers import (
 )
 from rlm_tf.models import MonteCarloVAE
 from rlm_tf.objectives import monte_carlo
-from tests.models.vae_fixtures import SENTENCES, X, sentence_model, symbol_model
+from tests.models.vae_fixtures import (
+    SENTENCES,
+    X,
+    assert_replicas_equal_one,
+    sentence_model,
+    symbol_model,
+)
 
 # A few steps each: tracing graphs would take longer.
 pytestmark = pytest.mark.eager
@@ -36,25 +44,12 @@ def test_two_replicas_equal_one(two_replicas, make, estimator):
     x = X if make is symbol_model else SENTENCES
     data = tf.data.Dataset.from_tensor_slices((x, np.zeros(4), _WEIGHTS)).batch(4)
 
-    def trained(model):
-        model.compile(keras.optimizers.SGD(0.5))
-        history = model.fit(data, epochs=3, verbose=0, shuffle=False).history
-        return [v.numpy() for v in model.trainable_variables], history
-
     kinds = [{}]
     if make is sentence_model:
         kinds.append({"shared_dropout": False})
     for options in kinds:
-        with two_replicas.scope():
-            model = make(estimator, **options)
-        (together, ours), (alone, theirs) = (
-            trained(model),
-            trained(make(estimator, **options)),
-        )
-        for a, b in zip(together, alone, strict=True):
-            np.testing.assert_allclose(a, b, atol=2e-6)
-        for name, values in ours.items():
-            np.testing.assert_allclose(values, theirs[name], rtol=2e-5, atol=2e-6)
+        one = functools.partial(make, estimator, **options)
+        assert_replicas_equal_one(two_replicas, one, data, epochs=3)
 
 
 @pytest.mark.parametrize(
@@ -127,16 +122,7 @@ def test_rows_without_weight_may_be_impossible(estimator):
 def test_two_replicas_of_one_row_equal_one(two_replicas):
     """Each replica draws for its own row."""
     data = tf.data.Dataset.from_tensor_slices(X).batch(2, drop_remainder=True)
-
-    def trained(model):
-        model.compile(keras.optimizers.SGD(0.5))
-        model.fit(data, epochs=2, verbose=0, shuffle=False)
-        return [v.numpy() for v in model.trainable_variables]
-
-    with two_replicas.scope():
-        model = symbol_model("dreg")
-    for a, b in zip(trained(model), trained(symbol_model("dreg")), strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-6)
+    assert_replicas_equal_one(two_replicas, symbol_model, data)
 
 
 @pytest.mark.graph
@@ -144,16 +130,7 @@ def test_two_replicas_of_other_sizes_equal_one(two_replicas):
     """The last three rows are two and one; masks and draws are those of all three."""
     x = np.concatenate([SENTENCES, SENTENCES[:3]])
     data = tf.data.Dataset.from_tensor_slices(x).batch(4)
-
-    def trained(model):
-        model.compile(keras.optimizers.SGD(0.5))
-        model.fit(data, epochs=2, verbose=0, shuffle=False)
-        return [v.numpy() for v in model.trainable_variables]
-
-    with two_replicas.scope():
-        model = sentence_model("dreg")
-    for a, b in zip(trained(model), trained(sentence_model("dreg")), strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-6)
+    assert_replicas_equal_one(two_replicas, sentence_model, data)
 
 
 def test_parts_with_one_seed_begin_with_different_weights():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from rlm_tf.models import MonteCarloVAE
-from tests.models.vae_fixtures import X, symbol_model
+from tests.models.vae_fixtures import X, assert_replicas_equal_one, symbol_model
 
 # A few steps each: tracing graphs would take longer.
 pytestmark = pytest.mark.eager
@@ -74,16 +76,9 @@ def test_files_keep_it(tmp_path):
 
 @pytest.mark.graph
 def test_two_replicas_equal_one(two_replicas):
-    def trained(model):
-        model.compile(keras.optimizers.SGD(0.5))
-        data = tf.data.Dataset.from_tensor_slices(X).batch(2, drop_remainder=True)
-        model.fit(data, epochs=2, verbose=0, shuffle=False)
-        return [v.numpy() for v in model.weights]
-
-    with two_replicas.scope():
-        model = _model("moving_average")
-    for a, b in zip(trained(model), trained(_model("moving_average")), strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-6)
+    data = tf.data.Dataset.from_tensor_slices(X).batch(2, drop_remainder=True)
+    make = functools.partial(_model, "moving_average")
+    assert_replicas_equal_one(two_replicas, make, data)
 
 
 @pytest.mark.parametrize(

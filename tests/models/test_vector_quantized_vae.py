@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.layers import SymbolDecoder, SymbolEncoder, VectorQuantizer
 from rlm_tf.models import VectorQuantizedVAE
+from tests.models.vae_fixtures import assert_replicas_equal_one
 
 _X = np.array([3, 1, 6, 1], np.int32)
 
@@ -154,16 +155,7 @@ def test_other_precisions_train(policy):
 
 def test_two_replicas_equal_one(two_replicas):
     data = tf.data.Dataset.from_tensor_slices(_X).batch(4)
-
-    def trained(model):
-        model.compile(keras.optimizers.SGD(0.3))
-        model.fit(data, epochs=4, verbose=0, shuffle=False)
-        return [v.numpy() for v in model.weights]
-
-    with two_replicas.scope():
-        together = _model()
-    for a, b in zip(trained(together), trained(_model()), strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-6)
+    assert_replicas_equal_one(two_replicas, _model, data, rate=0.3, epochs=4)
 
 
 def test_mistakes_are_named():

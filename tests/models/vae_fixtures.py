@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
+import tensorflow as tf
 
 from rlm_tf.layers import (
     CategoricalLatents,
@@ -74,3 +77,28 @@ def sentence_model(estimator: str = "dreg", **options: Any) -> MonteCarloVAE:
         decoder,
         **_options(estimator, options),
     )
+
+
+def assert_replicas_equal_one(
+    two_replicas: tf.distribute.Strategy,
+    make: Callable[[], keras.Model],
+    data: tf.data.Dataset,
+    *,
+    rate: float = 0.5,
+    epochs: int = 2,
+) -> None:
+    """Trains one model on two replicas and one on one device, and compares them."""
+
+    def trained(model: keras.Model) -> tuple[list[np.ndarray], dict[str, list[float]]]:
+        model.compile(keras.optimizers.SGD(rate))
+        history = model.fit(data, epochs=epochs, verbose=0, shuffle=False).history
+        return [weight.numpy() for weight in model.weights], history
+
+    with two_replicas.scope():
+        model = make()
+    (together, ours), (alone, theirs) = trained(model), trained(make())
+    for a, b in zip(together, alone, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-6)
+    assert ours.keys() == theirs.keys()
+    for name, values in ours.items():
+        np.testing.assert_allclose(values, theirs[name], rtol=2e-5, atol=2e-6)
