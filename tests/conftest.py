@@ -34,7 +34,8 @@ tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts folders with long tests first: none comes last, with the others idle."""
-    items.sort(key=lambda item: item.path.parent.name not in ("experiments", "training"))
+    long = ("experiments", "training")
+    items.sort(key=lambda item: item.path.parent.name not in long)
 
 
 def pytest_collection_finish() -> None:
