@@ -141,6 +141,20 @@ def check_ids(function: str, **tensors: Any) -> None:
             )
 
 
+def checked_ids(function: str, name: str, ids: Any) -> tf.Tensor:
+    """Returns ids that tables can be looked up with: int32 or int64.
+
+    Raises:
+        ValueError: If they are no integers.
+    """
+    check_ids(function, **{name: ids})
+    ids = tf.convert_to_tensor(ids)
+    if ids.dtype in (tf.int32, tf.int64):
+        return ids
+    wide = ids.dtype in (tf.uint32, tf.uint64)
+    return tf.cast(ids, tf.int64 if wide else tf.int32)
+
+
 def checked_tokens(
     function: str,
     tokens: npt.ArrayLike,

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_ids, check_integer, check_shapes
+from rlm_tf.checks import check_integer, check_shapes, checked_ids
 from rlm_tf.layers.flat_latents import check_examples, flat_latents
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
@@ -145,7 +145,7 @@ class SentenceDecoder(keras.layers.Layer):
     def call(
         self, latents: tf.Tensor, tokens: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        check_ids("SentenceDecoder", tokens=tokens)
+        tokens = checked_ids("SentenceDecoder", "tokens", tokens)
         check_shapes("SentenceDecoder", tokens=(tokens, "B T"))
         check_examples("SentenceDecoder", latents, tokens=tokens)
         samples = latents.shape[0] or tf.shape(latents)[0]

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_ids, check_integer, check_shapes
+from rlm_tf.checks import check_integer, check_shapes, checked_ids
 from rlm_tf.layers.cell_copies import copy_cell
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
@@ -70,7 +70,7 @@ class SentenceEncoder(keras.layers.Layer):
         return self._prototype()
 
     def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
-        check_ids("SentenceEncoder", tokens=tokens)
+        tokens = checked_ids("SentenceEncoder", "tokens", tokens)
         check_shapes("SentenceEncoder", tokens=(tokens, "B T"))
         lengths = tf.reduce_sum(tf.cast(tokens != PADDING, tf.int32), axis=1)
         steps = tf.transpose(tf.maximum(tokens, 0))

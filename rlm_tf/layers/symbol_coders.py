@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_ids, check_integer, check_shapes
+from rlm_tf.checks import check_integer, check_shapes, checked_ids
 from rlm_tf.layers.flat_latents import check_examples, flat_latents
 from rlm_tf.layers.seeded_initializers import random_of
 from rlm_tf.layers.softmax_output import SoftmaxOutput
@@ -56,7 +56,7 @@ class SymbolEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, symbols: tf.Tensor, training: bool = False) -> tf.Tensor:
-        check_ids("SymbolEncoder", symbols=symbols)
+        symbols = checked_ids("SymbolEncoder", "symbols", symbols)
         features = self.embedding(symbols)
         for layer in self.hidden:
             features = layer(features)
@@ -152,7 +152,7 @@ class SymbolDecoder(keras.layers.Layer):
     def call(
         self, latents: tf.Tensor, symbols: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        check_ids("SymbolDecoder", symbols=symbols)
+        symbols = checked_ids("SymbolDecoder", "symbols", symbols)
         check_shapes("SymbolDecoder", symbols=(symbols, "B"))
         check_examples("SymbolDecoder", latents, symbols=symbols)
         features = self.features(latents)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import keras
+
 from rlm_tf.checks import check_integer
 from rlm_tf.layers.latents import Latents
 from rlm_tf.objectives import monte_carlo_terms
@@ -58,6 +60,16 @@ def checked_number(model: str, option: str, value: Any) -> float:
         except (TypeError, ValueError):
             pass
     raise ValueError(f"{model}: `{option}` must be one number, found {value!r}.")
+
+
+def check_layers(model: str, **parts: Any) -> None:
+    """Raises ValueError unless all parts are layers or models."""
+    for name, part in parts.items():
+        if not isinstance(part, keras.layers.Layer):
+            raise ValueError(
+                f"{model}: `{name}` must be a Keras layer or model, found "
+                f"{type(part).__name__}."
+            )
 
 
 def check_latent_size(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from rlm_tf.models.objective_model import ObjectiveModel
@@ -31,6 +32,63 @@ class ModelOfParts(ObjectiveModel):
             shape = [None, *x.shape.as_list()[1:]]
             self._input = {"shape": shape, "dtype": x.dtype.name}
 
+    # === Weights of rows ===
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *args: Any,
+        sample_weight: Any = None,
+        validation_data: Any = None,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains as `keras.Model.fit` does; weights of rows need no y."""
+        if isinstance(validation_data, tuple | list) and len(validation_data) == 3:
+            inputs, targets, weights = validation_data
+            validation_data = (inputs, _targets(inputs, targets, weights), weights)
+        return super().fit(
+            x,
+            _targets(x, y, sample_weight),
+            *args,
+            sample_weight=sample_weight,
+            validation_data=validation_data,
+            **kwargs,
+        )
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *args: Any,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Evaluates as `keras.Model.evaluate` does; weights of rows need no y."""
+        y = _targets(x, y, sample_weight)
+        return super().evaluate(x, y, *args, sample_weight=sample_weight, **kwargs)
+
+    def row_weights(self, x: Any, sample_weight: Any) -> tf.Tensor:
+        """Returns the weights of a batch's rows, float32 `[B]`.
+
+        Raises:
+            ValueError: If there is not one weight a row, as far as a graph knows.
+        """
+        first = tf.nest.flatten(x)[0]
+        if sample_weight is None:
+            return tf.ones([tf.shape(first)[0]])
+        weights = tf.cast(sample_weight, tf.float32)
+        shape = weights.shape
+        if shape.rank is not None and not (
+            shape.is_compatible_with(first.shape[:1])
+            or shape.is_compatible_with([*first.shape[:1], 1])
+        ):
+            raise ValueError(
+                f"{type(self).__name__}: weights must be one a row, "
+                f"{first.shape[:1].as_list()}, found shape {shape.as_list()}."
+            )
+        return tf.reshape(weights, [-1])
+
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
@@ -56,3 +114,14 @@ class ModelOfParts(ObjectiveModel):
             shape = [size or 1 for size in known["shape"]]
             model.run_parts(tf.zeros(shape, known["dtype"]))
         return model
+
+
+def _targets(x: Any, y: Any, sample_weight: Any) -> Any:
+    """Returns y, or what stands for it.
+
+    Keras gives weights the structure of y, and drops those of arrays without y.
+    """
+    if sample_weight is None or y is not None:
+        return y
+    first = keras.tree.flatten(x)[0]
+    return np.zeros(first.shape[0]) if hasattr(first, "shape") else None

@@ -21,6 +21,7 @@ from rlm_tf.models.latent_gradients import (
 )
 from rlm_tf.models.latent_options import (
     check_latent_options,
+    check_layers,
     checked_number,
     sample_counts,
 )
@@ -40,7 +41,8 @@ class MonteCarloVAE(ModelOfParts):
     q(z|x). The encoder runs once a step, the decoder once forward on K samples of every
     example, and backward once, twice with DReG.
 
-    `fit()` takes batches of x, or (x, None, weights `[B]`). Metrics are `objective`
+    `fit()` takes x, and weights `[B]` as `sample_weight`, or batches (x, None, weights)
+    of a dataset. Metrics are `objective`
     (minus the objective, what is minimised), `bound` (minus the evidence S),
     `kl` (the estimate of KL(p(z|x) || p(z))) and `representational_kl` (of
     KL(q(z|x) || p(z))), nats an example, means over batches.
@@ -89,6 +91,7 @@ class MonteCarloVAE(ModelOfParts):
         **kwargs: Any,
     ) -> None:
         super().__init__(term_names=("objective",), **kwargs)
+        check_layers("MonteCarloVAE", encoder=encoder, decoder=decoder)
         self.encoder = encoder
         self.latents = latents
         self.decoder = decoder
@@ -213,9 +216,7 @@ class MonteCarloVAE(ModelOfParts):
         del y  # There is nothing but x.
         if not self._is_whole():
             self(x)
-        rows = tf.shape(tf.nest.flatten(x)[0])[0]
-        weights = tf.ones([rows]) if sample_weight is None else sample_weight
-        weights = tf.reshape(tf.cast(weights, tf.float32), [-1])
+        weights = self.row_weights(x, sample_weight)
         if training:
             gradient = functools.partial(self._loss_and_gradient, x, weights)
             return [Term("objective", None, weights, loss_and_gradient=gradient)]

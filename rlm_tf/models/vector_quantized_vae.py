@@ -11,7 +11,7 @@ import tensorflow as tf
 from rlm_tf.checks import check_range
 from rlm_tf.layers.vector_quantizer import Quantized, VectorQuantizer
 from rlm_tf.models.decoding import log_likelihood
-from rlm_tf.models.latent_options import check_latent_size
+from rlm_tf.models.latent_options import check_latent_size, check_layers
 from rlm_tf.models.model_of_parts import ModelOfParts
 from rlm_tf.models.term import Term
 
@@ -51,6 +51,7 @@ class VectorQuantizedVAE(ModelOfParts):
         **kwargs: Any,
     ) -> None:
         super().__init__(term_names=("objective", "commitment"), **kwargs)
+        check_layers("VectorQuantizedVAE", encoder=encoder, decoder=decoder)
         check_range("VectorQuantizedVAE", 0.0, math.inf, commitment=commitment)
         if not isinstance(quantizer, VectorQuantizer):
             raise ValueError(
@@ -109,9 +110,7 @@ class VectorQuantizedVAE(ModelOfParts):
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
         del y  # There is nothing but x.
-        rows = tf.shape(tf.nest.flatten(x)[0])[0]
-        weights = tf.ones([rows]) if sample_weight is None else sample_weight
-        weights = tf.reshape(tf.cast(weights, tf.float32), [-1])
+        weights = self.row_weights(x, sample_weight)
         loss, found = self.bound(x, training, weights)
         return [
             Term("objective", loss, weights),

@@ -50,7 +50,11 @@ def checked_latents(
     function: str, latents: tf.Tensor, shape: tuple[int, ...]
 ) -> tf.Tensor:
     """Returns latents, finite and of this shape behind their first axis."""
-    same = tf.reduce_all(tf.equal(tf.shape(latents)[1:], list(shape)))
+    found = tf.shape(latents)[1:]
+    # Shapes of another length must not be compared entry by entry.
+    rank = len(shape)
+    first = tf.pad(found, [[0, rank]], constant_values=-1)[:rank]
+    same = tf.reduce_all(tf.equal(first, list(shape))) & tf.equal(tf.size(found), rank)
     expected = ", ".join(map(str, ("N", *shape)))
     message = f"{function}: latents must have shape [{expected}], found"
     check = tf.debugging.Assert(same, [message, tf.shape(latents)])

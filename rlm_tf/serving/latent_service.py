@@ -26,6 +26,8 @@ from rlm_tf.serving.conditioned_decoder import ConditionedDecoder, GivenSeed
 MOST_SAMPLES = 1000
 
 _STRINGS = tf.TensorSpec([None], tf.string)
+# Of any shape, so that another one than the model's can be named.
+_LATENTS = tf.TensorSpec(None, tf.float32)
 _INTEGER = tf.TensorSpec([], tf.int32)
 _NUMBER = tf.TensorSpec([], tf.float32)
 
@@ -67,14 +69,6 @@ class LatentService(tf.Module):
         self._most_tokens = most_tokens
         self._end_id = vocabulary.eos_id
         self._tables = vocabulary.graph_tables()
-        # Of any size, so that another one than the model's can be named.
-        sizes = [None] * len(model.latents.event_shape)
-        latents = tf.TensorSpec([None, *sizes], tf.float32, name="latents")
-        self.decode = tf.function(
-            self._decode,
-            input_signature=[latents, _INTEGER, _NUMBER, _NUMBER, _INTEGER],
-            autograph=False,
-        )
         self._weights = [weight.value for weight in model.weights]
 
     @tf.function(input_signature=[_STRINGS, _INTEGER, _INTEGER], autograph=False)
@@ -112,7 +106,11 @@ class LatentService(tf.Module):
             "resampled": tf.gather(samples, chosen, batch_dims=1),
         }
 
-    def _decode(
+    @tf.function(
+        input_signature=[_LATENTS, _INTEGER, _NUMBER, _NUMBER, _INTEGER],
+        autograph=False,
+    )
+    def decode(
         self,
         latents: tf.Tensor,
         max_tokens: tf.Tensor,

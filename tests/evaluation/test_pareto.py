@@ -28,6 +28,11 @@ def test_frontier_is_what_no_other_point_beats(rng):
         assert np.all(np.diff(gains[found]) > 0) and np.all(np.diff(costs[found]) > 0)
 
 
+def test_of_equal_points_the_first_is_kept_and_beaten_ones_are_not():
+    assert pareto_frontier([1.0, 1.0, 1.0], [2.0, 2.0, 1.0]) == [0]
+    assert pareto_frontier([3.0, 1.0, 2.0, 2.0], [5.0, 1.0, 5.0, 4.0]) == [1, 2]
+
+
 def test_levels_and_what_is_no_number():
     costs, gains = [1.0, 2.0, math.nan, 0.5], [0.0, 3.0, 9.0, math.inf]
     assert pareto_frontier(costs, gains) == [0, 1]

@@ -41,6 +41,11 @@ def signatures(tmp_path_factory):
     return _export(tmp_path_factory.mktemp("edges"), "float32", NormalLatents)
 
 
+@pytest.fixture(scope="module")
+def of_categories(tmp_path_factory):
+    return _export(tmp_path_factory.mktemp("edges"), "float64", CategoricalLatents)
+
+
 def _sampled(signature, texts, num_samples=3):
     return signature(
         texts=tf.constant(texts, tf.string),
@@ -62,12 +67,11 @@ def _decode(signatures, latents, **options):
     return signatures["decode"](latents=latents, **options)["texts"].numpy()
 
 
-@pytest.mark.parametrize(
-    ("policy", "kind"),
-    [("float64", CategoricalLatents), ("mixed_bfloat16", NormalLatents)],
-)
-def test_other_precisions_answer_in_single(tmp_path, policy, kind):
-    signatures = _export(tmp_path, policy, kind)
+@pytest.mark.parametrize("policy", ["float64", "mixed_bfloat16"])
+def test_other_precisions_answer_in_single(tmp_path, policy, of_categories):
+    signatures = of_categories
+    if policy != "float64":
+        signatures = _export(tmp_path, policy, NormalLatents)
     found = _sampled(signatures["encode"], ["the cat", ""])
     assert {value.dtype for value in found.values()} == {tf.float32}
     found = _sampled(signatures["score"], ["the cat", ""])
@@ -114,6 +118,18 @@ def test_long_and_empty_texts(signatures):
 def test_parameters_out_of_range_are_named(signatures, options, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         _decode(signatures, **{"latents": np.zeros([1, 3]), **options})
+
+
+@pytest.mark.parametrize("shape", [[2, 3, 3], [2, 2, 3], [3], [1, 1]])
+@pytest.mark.parametrize("kind", [NormalLatents, CategoricalLatents])
+def test_latents_of_another_rank_are_named(request, kind, shape):
+    """Such as the samples of `encode`, of which `decode` takes one a text."""
+    name = "signatures" if kind is NormalLatents else "of_categories"
+    signatures = request.getfixturevalue(name)
+    if kind is CategoricalLatents:
+        shape = [*shape[:1], *shape] if len(shape) == 3 else shape
+    with pytest.raises(tf.errors.InvalidArgumentError, match="latents must have shape"):
+        _decode(signatures, np.zeros(shape))
 
 
 def test_other_mistakes_are_named(signatures):
