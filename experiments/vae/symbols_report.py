@@ -59,15 +59,18 @@ def levels_table(rows: Sequence[Row]) -> str:
             ],
             axis=0,
         )
-        published = LEAST_NLL.get(name.removesuffix(", terms"))
-        cells = [name, len(members)]
-        for number, cost in enumerate(least):
-            own = "-" if math.isnan(cost) else f"{cost - entropy:.3f}"
-            theirs = f"{published[number] - SYMBOL_ENTROPY:.3f}" if published else "-"
-            cells.append(f"{own} / {theirs}")
-        lines.append(cells)
+        published = LEAST_NLL.get(name.removesuffix(", terms"), [math.nan] * len(least))
+        cells = [
+            f"{_excess(own, entropy)} / {_excess(theirs, SYMBOL_ENTROPY)}"
+            for own, theirs in zip(least, published, strict=True)
+        ]
+        lines.append([name, len(members), *cells])
     titles = [f"usage >= {share * entropy:.2f}" for share in shares]
     return table(["line", "points", *titles], lines)
+
+
+def _excess(nll: float, entropy: float) -> str:
+    return "-" if math.isnan(nll) else f"{nll - entropy:.3f}"
 
 
 def _least(members: Sequence[Row], seed: int, levels: Sequence[float]) -> np.ndarray:

@@ -90,6 +90,38 @@ def test_collapsed_latents_are_not_active(estimator):
     assert found.effective_samples == pytest.approx(50, rel=1e-4)
 
 
+def test_normal_latents_are_active_from_a_variance_of_a_hundredth_on():
+    model = symbol_model("dreg")
+    head = model.latents.mean_head
+    kernel = head.kernel.numpy()
+    deviations = np.std(model(_ALL)["mean"], axis=0)
+    head.kernel.assign(kernel * np.sqrt([0.009, 0.011, 0.0, 0.05]) / deviations)
+    assert latent_usage(model, [_ALL[:3], _ALL[3:]], num_samples=2).active_units == 2
+
+
+def test_categorical_latents_are_active_from_a_hundredth_of_a_nat_on():
+    model = symbol_model("vimco")
+    head = model.latents.trainable_variables[0]
+    kernel = head.numpy()
+
+    def information(scale):
+        """Of each of both latents with x."""
+        head.assign(kernel * scale)
+        probs = tf.nn.softmax(model(_ALL)["logits"]).numpy()
+        mean = probs.mean(axis=0)
+        return (probs * np.log(probs / mean)).sum(axis=-1).mean(axis=0)
+
+    found = []
+    for scale in np.linspace(0.0, 1.0, 11):
+        # Not where single precision could decide.
+        expected = information(scale)
+        if np.all(np.abs(expected - 0.01) > 1e-4):
+            usage = latent_usage(model, [_ALL], num_samples=1)
+            assert usage.active_units == np.sum(expected > 0.01)
+            found += [*expected]
+    assert np.any(np.abs(np.array(found) - 0.01) < 0.005)
+
+
 def test_the_rate_of_quantised_latents_is_fixed():
     model = VectorQuantizedVAE(
         SymbolEncoder(SYMBOLS, 5, seed=1),

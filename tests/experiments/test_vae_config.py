@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import keras
 import pytest
 
-from experiments.vae import report, studies, sweep
+from experiments.vae import report, studies, sweep, training
 from experiments.vae.config import VaeConfig, check_config, without_idle
 from experiments.vae.model import build_model
+from rlm_tf.models import count_parameters
 
 _SMOKE = studies.PRESETS["smoke"]
 _SENTENCES = dataclasses.replace(VaeConfig(), corpus="python-docs")
@@ -72,6 +74,29 @@ def test_presets_and_studies_are_possible():
     for config in [*studies.PRESETS.values(), *kinds.values()]:
         check_config(config)
         build_model(dataclasses.replace(config, units=2), 11)
+
+
+def test_published_models_have_the_published_layers():
+    """Section 5.7.1: width 128, two layers; embedded categories have one more."""
+    symbols, width = 10_000, 128
+    layer = width * width + width
+    encoder = symbols * width + 2 * layer
+    softmax = width * symbols + symbols
+    normal = 2 * (width * 40 + 40) + (40 * width + width) + layer
+    categorical = (width * 80 + 80) + 80 * width + layer
+    for name, between in (("paper", normal), ("paper-vimco", categorical)):
+        model = build_model(studies.PRESETS[name], symbols)
+        assert count_parameters(model) == encoder + between + softmax, name
+
+
+def test_adam_has_no_momentum():
+    for config in (_SMOKE, dataclasses.replace(_SMOKE, learning_rate=0.01)):
+        optimizer = training.prepare(config).model.optimizer
+        assert isinstance(optimizer, keras.optimizers.Adam)
+        assert (optimizer.beta_1, optimizer.beta_2) == (0.0, 0.999)
+        assert optimizer.epsilon == 1e-8
+        rate = optimizer.get_config()["learning_rate"]
+        assert rate == pytest.approx(config.learning_rate)
 
 
 @pytest.mark.parametrize("name", sorted(studies.PRESETS))

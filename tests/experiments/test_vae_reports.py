@@ -67,7 +67,15 @@ def test_levels_are_shares_of_the_entropy_beside_the_published(tmp_path):
         [value - math.log(10_000) for value in published], abs=6e-4
     )
     # What has no published number says so.
-    assert _cells(text, "vimco 16/1 kl")[2].endswith(" / -")
+    cells = _cells(text, "vimco 16/1 kl")
+    assert [cell.split(" / ")[1] for cell in cells[2:]] == [
+        "0.460",
+        "-",
+        "-",
+        "-",
+        "7.190",
+    ]
+    assert _cells(text, "vimco 1/16 kl")[2].endswith(" / -")
     for draw in (symbols_report.panels_figure, symbols_report.rates_figure):
         draw(rows, tmp_path / "figure.png")
         assert (tmp_path / "figure.png").stat().st_size > 10_000

@@ -133,6 +133,16 @@ def test_two_replicas_of_other_sizes_equal_one(two_replicas):
     assert_replicas_equal_one(two_replicas, sentence_model, data)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint8, np.uint32, np.int64])
+def test_ids_of_any_integer_type(dtype):
+    for make, x in ((symbol_model, X), (sentence_model, SENTENCES)):
+        x = np.maximum(x, 0) if np.dtype(dtype).kind == "u" else x
+        for expected, found in zip(
+            make().sample(x, 2), make().sample(x.astype(dtype), 2), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_parts_with_one_seed_begin_with_different_weights():
     for encoder, decoder in (
         (SymbolEncoder(7, 5), SymbolDecoder(7, 5, 5)),
@@ -186,6 +196,10 @@ def test_mistakes_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             make(**options)
+    with pytest.raises(ValueError, match="`encoder` must be a Keras layer or model"):
+        MonteCarloVAE(None, NormalLatents(2), SymbolDecoder(5, 2, 4))
+    with pytest.raises(ValueError, match=r"`decoder` must be .* found str"):
+        MonteCarloVAE(SymbolEncoder(5, 4), NormalLatents(2), "decoder")
     with pytest.raises(ValueError, match=r"latents of 3 entries, `latents` makes 2"):
         MonteCarloVAE(SymbolEncoder(5, 4), NormalLatents(2), SymbolDecoder(5, 3, 4))
     discrete = symbol_model("vimco").latents
