@@ -36,8 +36,10 @@ class LatentService(tf.Module):
     """`encode`, `decode`, `score` and `interpolate` of a sentence model, on strings.
 
     A text is one sentence, whose end is added; of longer ones the first tokens are
-    read. Answers are a function of their arguments, `seed` included. Only operations of
-    plain TensorFlow are used, and of the model only its weights are kept.
+    read. Answers are a function of their arguments, `seed` included; every text has
+    samples of its own, which depend on its place among the texts and on their number,
+    so that a server that puts requests together gives other estimates. Only operations
+    of plain TensorFlow are used, and of the model only its weights are kept.
 
     Args:
         model: Encoder and decoder of sentences.
