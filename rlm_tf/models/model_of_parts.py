@@ -12,11 +12,11 @@ from rlm_tf.models.objective_model import ObjectiveModel
 
 
 class ModelOfParts(ObjectiveModel):
-    """Base class: saves and restores the parts that a subclass names.
+    """Base class: saves and restores its parts, and takes weights of rows without y.
 
-    Each of `part_names` is an attribute and an argument of the constructor. Parts that
-    make weights when they are first called have them in a file, too, if x is one
-    tensor: a model that is loaded runs once before it gets its weights.
+    Each of a subclass's `part_names` is an attribute and an argument of the
+    constructor. Parts that make weights when they are first called have them in a file,
+    too, if x is one tensor: a model that is loaded runs once before it gets its weights.
     """
 
     part_names: ClassVar[tuple[str, ...]]

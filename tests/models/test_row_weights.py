@@ -57,8 +57,9 @@ def test_arrays_and_data_sets_have_the_same_weights(make, x):
 def test_evaluations_have_weights(make, x):
     batches = tf.data.Dataset.from_tensors((x, None, _WEIGHTS))
     expected = _compiled(make).evaluate(batches, verbose=0)
-    found = _compiled(make).evaluate(x, sample_weight=_WEIGHTS, verbose=0)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for weights in (_WEIGHTS, _WEIGHTS[:, np.newaxis]):
+        found = _compiled(make).evaluate(x, sample_weight=weights, verbose=0)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
     without = _compiled(make).evaluate(x, verbose=0)
     assert np.max(np.abs(np.subtract(without, expected))) > 1e-3
 
