@@ -16,7 +16,7 @@ class ModelOfParts(ObjectiveModel):
 
     Each of a subclass's `part_names` is an attribute and an argument of the
     constructor. Parts that make weights when they are first called have them in a file,
-    too, if x is one tensor: a model that is loaded runs once before it gets its weights.
+    too, if x is one tensor: a loaded model runs once before it gets its weights.
     """
 
     part_names: ClassVar[tuple[str, ...]]
