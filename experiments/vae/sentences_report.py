@@ -58,7 +58,7 @@ def sentences_table(rows: Sequence[Row]) -> str:
         )
     titles = [
         "line",
-        "dropout",
+        "regularisation",
         "lambda",
         "steps",
         "NLL, train",
