@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from types import MappingProxyType
 
+_NAN = math.nan
+
 # 10,000 uniform symbols: the least NLL of plotted points with at least so much usage,
 # nats, read from the data of the chapter's figures; by line. Not a number: not read.
-_NAN = math.nan
 SYMBOL_LEVELS = (2.0, 4.0, 6.0, 8.0, 9.0)
 SYMBOL_ENTROPY = math.log(10_000)
 LEAST_NLL = MappingProxyType(

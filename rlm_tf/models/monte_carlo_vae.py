@@ -42,10 +42,9 @@ class MonteCarloVAE(ModelOfParts):
     example, and backward once, twice with DReG.
 
     `fit()` takes x, and weights `[B]` as `sample_weight`, or batches (x, None, weights)
-    of a dataset. Metrics are `objective`
-    (minus the objective, what is minimised), `bound` (minus the evidence S),
-    `kl` (the estimate of KL(p(z|x) || p(z))) and `representational_kl` (of
-    KL(q(z|x) || p(z))), nats an example, means over batches.
+    of a dataset. Metrics are `objective` (minus the objective, what is minimised),
+    `bound` (minus the evidence S), `kl` (the estimate of KL(p(z|x) || p(z))) and
+    `representational_kl` (of KL(q(z|x) || p(z))), nats an example, means over batches.
 
     Args:
         encoder: Layer or model, x to features `[B, F]`; F is its `output_size`.
