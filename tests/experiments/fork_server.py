@@ -59,6 +59,8 @@ def main() -> None:
     # Forks would collect what was imported again and again, and copy it by that.
     gc.collect()
     gc.freeze()
+    # As in tests/conftest.py.
+    gc.set_threshold(20_000, 20, 20)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -126,7 +126,8 @@ def test_weights_and_nothing_of_training_are_saved(vocabulary, tmp_path, rng):
 # === Mistakes ===
 
 
-def test_existing_path(model, vocabulary, tmp_path):
+def test_existing_path(vocabulary, tmp_path):
+    model = make_model(vocabulary, num_layers=1)
     path = tmp_path / "x"
     path.mkdir()
     export_language_model(model, vocabulary, path)  # an empty folder is no obstacle

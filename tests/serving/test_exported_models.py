@@ -28,7 +28,7 @@ from tests.serving.exported import (
 
 
 def test_wrapper_and_half_precision(vocabulary, tmp_path):
-    model = make_model(vocabulary, dtype="mixed_bfloat16")
+    model = make_model(vocabulary, num_layers=1, dtype="mixed_bfloat16")
     restricted = KneserNey(order=2).fit(vocabulary.encode(TEXT * 2), len(vocabulary))
     wrapper = InducedModelMatching(model, restricted)
     path = export_language_model(wrapper, vocabulary, tmp_path / "x")
@@ -94,7 +94,7 @@ def test_a_chaotic_model_is_compared_while_it_can_be(vocabulary, tmp_path):
 
 
 def test_forced_xla_is_left_out(vocabulary, tmp_path):
-    model = make_model(vocabulary, jit_loop=True)
+    model = make_model(vocabulary, num_layers=1, jit_loop=True)
     path = export_language_model(model, vocabulary, tmp_path / "x")
     answer = score(tf.saved_model.load(str(path)), ["the cat"])
     expected = reference_log_probs(model, vocabulary, "the cat")
@@ -154,7 +154,8 @@ def test_other_rules(rule, tmp_path):
 
 def test_unknown_words_without_unk_are_named(tmp_path):
     vocabulary = Vocabulary.build(TEXT, rule="words", unknown=False)
-    path = export_language_model(make_model(vocabulary), vocabulary, tmp_path / "x")
+    model = make_model(vocabulary, num_layers=1)
+    path = export_language_model(model, vocabulary, tmp_path / "x")
     loaded = tf.saved_model.load(str(path))
     for call in (
         lambda: score(loaded, [f"the {RARE} sat"]),
