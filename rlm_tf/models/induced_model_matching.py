@@ -187,6 +187,11 @@ class InducedModelMatching(ObjectiveModel):
         separate = self.contexts is not None and self.contexts.separate_clipping
         return None if separate else self.clip_norm
 
+    @property
+    def differentiates_apart(self) -> bool:
+        clips = self.clip_norm is not None and self.total_clip_norm is None
+        return clips or self.authors is not None
+
     # === Computation ===
 
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
@@ -290,6 +295,5 @@ class InducedModelMatching(ObjectiveModel):
     ) -> InducedModelMatching:
         made = keras.saving.deserialize_keras_object
         pairs = [(made(r), made(c)) for r, c in config["restricted_model"]]
-        return cls(
-            **{**config, "model": made(config["model"]), "restricted_model": pairs}
-        )
+        own = {"model": made(config["model"]), "restricted_model": pairs}
+        return cls(**{**config, **own})

@@ -88,7 +88,8 @@ def sample_gradients(
     # Where the way to z has factors of its own, z is cut off behind the decoder.
     cut = model.estimator in ("dreg", *SCORE_FUNCTION)
     analytic = model.estimator == "elbo"
-    with tf.GradientTape(persistent=True) as tape:
+    twice = cut and model.estimator not in SCORE_FUNCTION
+    with tf.GradientTape(persistent=twice) as tape:
         parameters = model(x, training=True)
         drawn = model.draw(parameters, model.most_samples)
         fixed = tf.stop_gradient(drawn)

@@ -116,6 +116,16 @@ class ObjectiveModel(keras.Model):
         """What the gradient of the total is clipped to; None: it is not."""
         return self.clip_norm
 
+    @property
+    def differentiates_apart(self) -> bool:
+        """Whether a step differentiates more than once, term by term.
+
+        So it is where a term has a `clip_norm` or `variable_factor` beside another one.
+        A tape that lasts costs time in every graph, so a subclass that returns such
+        terms says so.
+        """
+        return False
+
     # === Steps ===
 
     def make_train_function(self, force: bool = False) -> Any:
@@ -140,7 +150,7 @@ class ObjectiveModel(keras.Model):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         unit = self.optimizer.scale_loss(tf.constant(1.0))
         scale = unit * self.loss_scale
-        with tf.GradientTape(persistent=True) as tape:
+        with tf.GradientTape(persistent=self.differentiates_apart) as tape:
             terms = self.objective_terms(x, y, sample_weight, training=True)
             # Not earlier: a model may build in its first step.
             variables = self.trainable_variables
@@ -156,6 +166,12 @@ class ObjectiveModel(keras.Model):
                 for r in reductions
                 if r.term.is_separate and r.term.loss_and_gradient is None
             }
+        if (total is not None) + len(separate) > 1 and not self.differentiates_apart:
+            raise ValueError(
+                f"{type(self).__name__}: `objective_terms` returned terms that are "
+                f"differentiated apart ({', '.join(separate)}: `clip_norm` or "
+                "`variable_factor`); override `differentiates_apart` to be True."
+            )
         # A model that was not built before has its variables only now.
         variables = self.trainable_variables
         gradients: list[Gradient] = [None] * len(variables)

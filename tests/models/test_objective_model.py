@@ -23,6 +23,10 @@ class TwoTerms(ObjectiveModel):
         self.regulariser = regulariser
         self.built = True
 
+    @property
+    def differentiates_apart(self):
+        return "clip_norm" in self.first or "clip_norm" in self.second
+
     def call(self, inputs):
         x, ids = inputs
         return tf.linalg.matvec(x, tf.convert_to_tensor(self.w)) + self.e(ids)[:, 0]
@@ -110,6 +114,16 @@ def test_clip_of_one_term_leaves_the_other_alone(rng):
     moved, _ = _step(TwoTerms(second={"clip_norm": 0.25}), batch)
     expected = _gradients(batch, 2, batch[2])
     expected += _clip(_gradients(batch, 4, np.ones(4)), 0.25)
+    np.testing.assert_allclose(moved, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_terms_are_differentiated_apart_where_a_model_says_so(rng, monkeypatch):
+    model = TwoTerms(second={"variable_factor": lambda v: 1.0})
+    with pytest.raises(ValueError, match=r"apart \(fourth: .*override `different"):
+        _step(model, _batch(rng))
+    monkeypatch.setattr(TwoTerms, "differentiates_apart", True)
+    moved, _ = _step(model, batch := _batch(rng))
+    expected = _gradients(batch, 2, batch[2]) + _gradients(batch, 4, np.ones(4))
     np.testing.assert_allclose(moved, expected, rtol=1e-3, atol=1e-4)
 
 
