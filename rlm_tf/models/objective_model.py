@@ -25,9 +25,10 @@ class ObjectiveModel(keras.Model):
     gradients over replicas, which a bare mean per replica would multiply by R.
 
     Terms with a `clip_norm` are differentiated on their own and clipped before their
-    coefficient multiplies them and before gradients are added; without any, there is
-    one backward pass. Clipping happens after the sum over replicas: `global_clipnorm`
-    of a Keras optimiser clips each replica's share, which is something else.
+    coefficient multiplies them and before gradients are added; a subclass that returns
+    some overrides `differentiates_apart`. Without any, there is one backward pass.
+    Clipping happens after the sum over replicas: `global_clipnorm` of a Keras optimiser
+    clips each replica's share, which is something else.
 
     Every term has a metric of its name (nats, weighted mean). `loss` is the total,
     averaged over steps with the first term's weights.
