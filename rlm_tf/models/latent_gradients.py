@@ -86,10 +86,10 @@ def sample_gradients(
         `sum(scale * objective)`, one a variable.
     """
     # Where the way to z has factors of its own, z is cut off behind the decoder.
-    cut = model.estimator in ("dreg", *SCORE_FUNCTION)
+    backward_twice = model.estimator == "dreg"
+    cut = backward_twice or model.estimator in SCORE_FUNCTION
     analytic = model.estimator == "elbo"
-    twice = cut and model.estimator not in SCORE_FUNCTION
-    with tf.GradientTape(persistent=twice) as tape:
+    with tf.GradientTape(persistent=backward_twice) as tape:
         parameters = model(x, training=True)
         drawn = model.draw(parameters, model.most_samples)
         fixed = tf.stop_gradient(drawn)

@@ -93,6 +93,18 @@ def test_options_agree_without_dropout_and_clipping(options):
     assert np.abs(expected - plain).max() > 1e-3
 
 
+def test_only_separate_clipping_keeps_the_tape():
+    """A tape that is kept costs second derivatives in the graph of the step."""
+    for separate, clip_norm, kept in (
+        (False, 0.1, False),
+        (True, None, False),
+        (True, 0.1, True),
+    ):
+        contexts = InBatchContexts(separate_clipping=separate)
+        model = fixtures.wrapper(contexts, clip_norm=clip_norm)
+        assert model.differentiates_apart == kept
+
+
 def test_separate_clipping_clips_each_term():
     element = _element()
     plain = fixtures.step_gradient(
