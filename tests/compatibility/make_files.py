@@ -1,0 +1,139 @@
+"""Writes the files that later versions must be able to load.
+
+    RLM_JIT_LOOP=0 python -m tests.compatibility.make_files
+
+Run it only for a new class, or when a format is changed on purpose: it writes the files
+that are missing and leaves the others alone, which are the work of the version that
+made them. A format that is given up on purpose is a case whose files are deleted first;
+say so in the commit. Files of models come with what they computed, and with the weights
+after further steps, both of a model loaded from the file just written, whose seed
+generators are as new as those of anybody who loads it.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("RLM_JIT_LOOP", "0")
+
+import pathlib
+import zipfile
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.data import Vocabulary
+from rlm_tf.restricted import KneserNey, write_arpa
+from tests.compatibility import arrays, cases
+from tests.compatibility.cases import Case
+from tests.compatibility.shelf import Shelf
+
+
+def trained(model: keras.Model, batch: Any, steps: int) -> dict[str, float]:
+    """Takes steps on one batch; returns the logs of the last."""
+    data = tf.data.Dataset.from_tensors(batch)
+    for _ in range(steps):
+        logs = model.fit(data, verbose=0, shuffle=False).history
+    return {name: values[-1] for name, values in logs.items()}
+
+
+def outputs_of(model: keras.Model, example: Any) -> dict[str, np.ndarray]:
+    """Returns what calling a model on arrays gives."""
+    given = model(tf.nest.map_structure(tf.constant, example))
+    return arrays.flat("outputs", given)
+
+
+def weights_of(name: str, variables: list[Any]) -> dict[str, np.ndarray]:
+    """Returns the variables' values in order."""
+    return arrays.flat(name, [np.asarray(v.value) for v in variables])
+
+
+def results_of(model: keras.Model, case: Case, example: Any, batch: Any) -> dict:
+    """Uses and trains a loaded model; returns all that is compared."""
+    found = outputs_of(model, example)
+    found["names"] = np.array([weight.name for weight in model.weights])
+    if case.contexts is not None:
+        model.contexts = case.contexts()
+    logs = trained(model, batch, case.steps)
+    # How the counts of contexts are logged may change.
+    found |= {f"logs/{k}": np.array(v) for k, v in logs.items() if "imm_co" not in k}
+    found |= weights_of("next", model.weights)
+    found |= weights_of("optimizer", model.optimizer.variables)
+    if case.evaluates:
+        data = tf.data.Dataset.from_tensors(batch)
+        logs = model.evaluate(data, verbose=0, return_dict=True)
+        found |= {f"evaluate/{name}": np.array(value) for name, value in logs.items()}
+    return found
+
+
+def _make(case: Case) -> None:
+    path = arrays.FILES / f"{case.name}.keras"
+    model = case.make()
+    model.compile(case.optimizer())
+    trained(model, case.batch, 2)
+    model.save(path)
+    _compress(path)
+    loaded = keras.saving.load_model(path)
+    found = results_of(loaded, case, case.example, case.batch)
+    given = arrays.flat("example", case.example) | arrays.flat("batch", case.batch)
+    arrays.write(case.name, given | found)
+
+
+def _make_parts() -> None:
+    path = arrays.FILES / "parts.keras"
+    made = cases.parts()
+    for name, part in made.items():
+        cases.USES[name](part)
+    Shelf(made).save(path)
+    _compress(path)
+    loaded = keras.saving.load_model(path)
+    found: dict[str, np.ndarray] = {}
+    for name, use in cases.USES.items():
+        found |= arrays.flat(name, use(getattr(loaded, name)))
+    arrays.write("parts", found)
+
+
+def _make_tables() -> None:
+    """Writes the formats that are not Keras': tables of n-grams and vocabularies."""
+    model = cases.kneser_ney(3, smoothing="absolute", floor=0.01)
+    model.save(arrays.FILES / "kneser_ney.npz")
+    bigram = cases.kneser_ney(2)
+    write_arpa(bigram, cases.WORDS, arrays.FILES / "bigram.arpa")
+    found = {
+        "kneser_ney": KneserNey.load(arrays.FILES / "kneser_ney.npz").log_probs(
+            cases.CONTEXTS
+        ),
+        "bigram": bigram.log_probs(cases.CONTEXTS[:, :1]),
+    }
+    arrays.write("tables", {name: np.array(value) for name, value in found.items()})
+    for rule, tokens in cases.TOKENS.items():
+        Vocabulary(tokens, rule).save(arrays.FILES / f"vocabulary_{rule}.txt")
+
+
+def _compress(path: pathlib.Path) -> None:
+    """Writes a `.keras` file anew with smaller members; their contents stay."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def main() -> None:
+    arrays.FILES.mkdir(exist_ok=True)
+    tf.config.run_functions_eagerly(True)
+    if not (arrays.FILES / "tables.npz").exists():
+        _make_tables()
+    if not (arrays.FILES / "parts.npz").exists():
+        _make_parts()
+    for case in cases.CASES:
+        if not (arrays.FILES / f"{case.name}.npz").exists():
+            print(case.name)
+            _make(case)
+
+
+if __name__ == "__main__":
+    main()

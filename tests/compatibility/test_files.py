@@ -1,0 +1,105 @@
+"""Files of earlier versions load, compute what they computed and train on."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from rlm_tf import layers, metrics, models, restricted
+from rlm_tf.data import Vocabulary
+from rlm_tf.restricted import KneserNey, read_arpa
+from tests.compatibility import arrays, cases
+from tests.compatibility.cases import CASES, TOKENS, USES, Case
+from tests.compatibility.make_files import results_of
+
+# Graphs are no claim of these tests, and the files were made without.
+pytestmark = pytest.mark.eager
+
+
+@pytest.fixture(scope="module")
+def parts() -> Any:
+    """The layers, metrics and restricted models of one file."""
+    return keras.saving.load_model(arrays.FILES / "parts.keras", safe_mode=True)
+
+
+def _assert_close(
+    found: dict[str, np.ndarray], known: dict[str, np.ndarray], tolerance: float
+) -> None:
+    assert not sorted(set(known) - set(found)), "these are gone"
+    for name, value in known.items():
+        assert np.shape(found[name]) == value.shape, name
+        if value.dtype.kind == "U":
+            assert list(found[name]) == list(value), name
+            continue
+        # Other processors add in another order.
+        np.testing.assert_allclose(
+            np.asarray(found[name], np.float64),
+            np.asarray(value, np.float64),
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=name,
+        )
+
+
+def _known(case: Case) -> tuple[Any, Any, dict[str, np.ndarray]]:
+    stored = arrays.read(case.name)
+    example, batch = (arrays.nested(name, stored) for name in ("example", "batch"))
+    given = ("example", "batch")
+    known = {k: v for k, v in stored.items() if k.partition("/")[0] not in given}
+    return example, batch, known
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_model_computes_and_trains_as_it_did(case):
+    example, batch, known = _known(case)
+    path = arrays.FILES / f"{case.name}.keras"
+    model = keras.saving.load_model(path, safe_mode=True)
+    assert type(model).__name__ == case.name.partition("_")[0]
+    assert model.optimizer.iterations.numpy() == 2
+    _assert_close(results_of(model, case, example, batch), known, case.tolerance)
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_part_computes_as_it_did(parts, name):
+    stored = arrays.read("parts")
+    known = {key: value for key, value in stored.items() if key.split("/")[0] == name}
+    assert known
+    part = getattr(parts, name)
+    assert type(part).__name__ == name
+    _assert_close(arrays.flat(name, USES[name](part)), known, 1e-5)
+
+
+def test_tables_of_ngrams_give_the_same():
+    known = arrays.read("tables")
+    model = KneserNey.load(arrays.FILES / "kneser_ney.npz")
+    bigram = read_arpa(arrays.FILES / "bigram.arpa", cases.WORDS)
+    found = {
+        "kneser_ney": model.log_probs(cases.CONTEXTS),
+        "bigram": bigram.log_probs(cases.CONTEXTS[:, :1]),
+    }
+    # The text file has seven digits.
+    _assert_close(found, known, 1e-5)
+
+
+@pytest.mark.parametrize("rule", TOKENS)
+def test_vocabularies_have_the_same_tokens(rule):
+    vocabulary = Vocabulary.load(arrays.FILES / f"vocabulary_{rule}.txt")
+    assert vocabulary.rule == rule
+    assert list(vocabulary.tokens) == TOKENS[rule]
+
+
+def test_every_public_class_has_a_file():
+    kept = {case.name.partition("_")[0] for case in CASES} | set(USES)
+    public = {
+        name
+        for module in (layers, metrics, models, restricted)
+        for name, value in inspect.getmembers(module, inspect.isclass)
+        if issubclass(value, keras.Layer | keras.metrics.Metric)
+        and keras.saving.get_registered_name(value).startswith("rlm_tf>")
+    }
+    # A new class gets one by `python -m tests.compatibility.make_files`.
+    assert not public - kept
