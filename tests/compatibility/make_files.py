@@ -18,6 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("RLM_JIT_LOOP", "0")
 
 import pathlib
+import re
 import zipfile
 from typing import Any
 
@@ -51,10 +52,15 @@ def weights_of(name: str, variables: list[Any]) -> dict[str, np.ndarray]:
     return arrays.flat(name, [np.asarray(v.value) for v in variables])
 
 
+def _path(weight: keras.Variable) -> str:
+    """Returns a weight's path without numbers: Keras counts layers of a process."""
+    return re.sub(r"_\d+", "", weight.path)
+
+
 def results_of(model: keras.Model, case: Case, example: Any, batch: Any) -> dict:
     """Uses and trains a loaded model; returns all that is compared."""
     found = outputs_of(model, example)
-    found["names"] = np.array([weight.name for weight in model.weights])
+    found["paths"] = np.array([_path(weight) for weight in model.weights])
     if case.contexts is not None:
         model.contexts = case.contexts()
     logs = trained(model, batch, case.steps)
@@ -83,17 +89,23 @@ def _make(case: Case) -> None:
 
 
 def _make_parts() -> None:
-    path = arrays.FILES / "parts.keras"
-    made = cases.parts()
+    """Writes the parts that are in no file yet to one more file."""
+    files = sorted(arrays.FILES.glob("parts_*.keras"))
+    kept = {name for file in files for name in keras.saving.load_model(file).names}
+    made = {name: p for name, p in cases.parts().items() if name not in kept}
+    if not made:
+        return
+    file_name = f"parts_{len(files)}"
     for name, part in made.items():
         cases.USES[name](part)
+    path = arrays.FILES / f"{file_name}.keras"
     Shelf(made).save(path)
     _compress(path)
     loaded = keras.saving.load_model(path)
     found: dict[str, np.ndarray] = {}
-    for name, use in cases.USES.items():
-        found |= arrays.flat(name, use(getattr(loaded, name)))
-    arrays.write("parts", found)
+    for name in made:
+        found |= arrays.flat(name, cases.USES[name](getattr(loaded, name)))
+    arrays.write(file_name, found)
 
 
 def _make_tables() -> None:
@@ -127,8 +139,7 @@ def main() -> None:
     tf.config.run_functions_eagerly(True)
     if not (arrays.FILES / "tables.npz").exists():
         _make_tables()
-    if not (arrays.FILES / "parts.npz").exists():
-        _make_parts()
+    _make_parts()
     for case in cases.CASES:
         if not (arrays.FILES / f"{case.name}.npz").exists():
             print(case.name)
