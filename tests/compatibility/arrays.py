@@ -52,3 +52,23 @@ def read(name: str) -> dict[str, np.ndarray]:
     """Reads what `write` wrote."""
     with np.load(FILES / f"{name}.npz", allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
+
+
+def assert_close(
+    found: dict[str, np.ndarray], known: dict[str, np.ndarray], tolerance: float
+) -> None:
+    """Checks that all that is known was found, too, with about the same values."""
+    assert not sorted(set(known) - set(found)), "these are gone"
+    for name, value in known.items():
+        assert np.shape(found[name]) == value.shape, name
+        if value.dtype.kind == "U":
+            assert list(found[name]) == list(value), name
+            continue
+        # Other processors add in another order.
+        np.testing.assert_allclose(
+            np.asarray(found[name], np.float64),
+            np.asarray(value, np.float64),
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=name,
+        )

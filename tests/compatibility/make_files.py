@@ -19,6 +19,8 @@ os.environ.setdefault("RLM_JIT_LOOP", "0")
 
 import pathlib
 import re
+import shutil
+import tempfile
 import zipfile
 from typing import Any
 
@@ -28,7 +30,7 @@ import tensorflow as tf
 
 from rlm_tf.data import Vocabulary
 from rlm_tf.restricted import KneserNey, write_arpa
-from tests.compatibility import arrays, cases
+from tests.compatibility import arrays, cases, stopped_run
 from tests.compatibility.cases import Case
 from tests.compatibility.shelf import Shelf
 
@@ -125,6 +127,14 @@ def _make_tables() -> None:
         Vocabulary(tokens, rule).save(arrays.FILES / f"vocabulary_{rule}.txt")
 
 
+def _make_stopped_run() -> None:
+    shutil.rmtree(stopped_run.FOLDER, ignore_errors=True)
+    stopped_run.run(stopped_run.FOLDER, stop=True)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copytree(stopped_run.FOLDER, pathlib.Path(folder) / "copy")
+        arrays.write(stopped_run.FOLDER.name, stopped_run.run(copy))
+
+
 def _compress(path: pathlib.Path) -> None:
     """Writes a `.keras` file anew with smaller members; their contents stay."""
     with zipfile.ZipFile(path) as archive:
@@ -140,6 +150,8 @@ def main() -> None:
     if not (arrays.FILES / "tables.npz").exists():
         _make_tables()
     _make_parts()
+    if not stopped_run.FOLDER.with_suffix(".npz").exists():
+        _make_stopped_run()
     for case in cases.CASES:
         if not (arrays.FILES / f"{case.name}.npz").exists():
             print(case.name)

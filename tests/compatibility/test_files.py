@@ -13,6 +13,7 @@ from rlm_tf import layers, metrics, models, restricted
 from rlm_tf.data import Vocabulary
 from rlm_tf.restricted import KneserNey, read_arpa
 from tests.compatibility import arrays, cases
+from tests.compatibility.arrays import assert_close
 from tests.compatibility.cases import CASES, TOKENS, USES, Case
 from tests.compatibility.make_files import results_of
 
@@ -32,25 +33,6 @@ def parts() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return found, known
 
 
-def _assert_close(
-    found: dict[str, np.ndarray], known: dict[str, np.ndarray], tolerance: float
-) -> None:
-    assert not sorted(set(known) - set(found)), "these are gone"
-    for name, value in known.items():
-        assert np.shape(found[name]) == value.shape, name
-        if value.dtype.kind == "U":
-            assert list(found[name]) == list(value), name
-            continue
-        # Other processors add in another order.
-        np.testing.assert_allclose(
-            np.asarray(found[name], np.float64),
-            np.asarray(value, np.float64),
-            rtol=tolerance,
-            atol=tolerance,
-            err_msg=name,
-        )
-
-
 def _known(case: Case) -> tuple[Any, Any, dict[str, np.ndarray]]:
     stored = arrays.read(case.name)
     example, batch = (arrays.nested(name, stored) for name in ("example", "batch"))
@@ -66,7 +48,7 @@ def test_a_model_computes_and_trains_as_it_did(case):
     model = keras.saving.load_model(path, safe_mode=True)
     assert type(model).__name__ == case.name.partition("_")[0]
     assert model.optimizer.iterations.numpy() == 2
-    _assert_close(results_of(model, case, example, batch), known, case.tolerance)
+    assert_close(results_of(model, case, example, batch), known, case.tolerance)
 
 
 @pytest.mark.parametrize("name", USES)
@@ -74,7 +56,7 @@ def test_a_part_computes_as_it_did(parts, name):
     found, stored = parts
     known = {key: value for key, value in stored.items() if key.split("/")[0] == name}
     assert known and type(found[name]).__name__ == name
-    _assert_close(arrays.flat(name, USES[name](found[name])), known, 1e-5)
+    assert_close(arrays.flat(name, USES[name](found[name])), known, 1e-5)
 
 
 def test_tables_of_ngrams_give_the_same():
@@ -86,7 +68,7 @@ def test_tables_of_ngrams_give_the_same():
         "bigram": bigram.log_probs(cases.CONTEXTS[:, :1]),
     }
     # The text file has seven digits.
-    _assert_close(found, known, 1e-5)
+    assert_close(found, known, 1e-5)
 
 
 @pytest.mark.parametrize("rule", TOKENS)
