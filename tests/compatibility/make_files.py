@@ -30,7 +30,7 @@ import tensorflow as tf
 
 from rlm_tf.data import Vocabulary
 from rlm_tf.restricted import KneserNey, write_arpa
-from tests.compatibility import arrays, cases, stopped_run
+from tests.compatibility import arrays, cases, names, stopped_run
 from tests.compatibility.cases import Case
 from tests.compatibility.shelf import Shelf
 
@@ -152,6 +152,7 @@ def main() -> None:
     _make_parts()
     if not stopped_run.FOLDER.with_suffix(".npz").exists():
         _make_stopped_run()
+    names.freeze()
     for case in cases.CASES:
         if not (arrays.FILES / f"{case.name}.npz").exists():
             print(case.name)
