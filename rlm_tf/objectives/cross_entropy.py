@@ -42,7 +42,9 @@ def linear_cross_entropy(
         dK   = e^T (r x) - sum_n g_n onehot(y_n) x_n^T
         db   = e^T r - sum_n g_n onehot(y_n)
 
-    so every scaling is done on the thin side of a matrix product.
+    so every scaling is done on the thin side of a matrix product. In half precision
+    `e / s - onehot(y)` is formed, in single precision, before it is rounded for the
+    products: the differences above would lose most digits near an optimum.
 
     Args:
         features: x, `[N, D]`, floating point. In half precision the products are in
@@ -72,7 +74,14 @@ def linear_cross_entropy(
 
         def gradient(g: tf.Tensor, *_: tf.Tensor) -> list[tf.Tensor]:
             return pull_back(
-                x, kernel, biases, targets, values=e, scales=g / s, target_gradients=g
+                x,
+                kernel,
+                biases,
+                targets,
+                values=e,
+                sums=s,
+                scales=g,
+                target_gradients=g,
             )
 
         return (log_partition - target_logits, log_partition, target_logits), gradient

@@ -108,7 +108,8 @@ def linear_joint_cross_entropy(
                 biases,
                 targets,
                 values=tf.tensor_scatter_nd_update(e, rows, members),
-                scales=tf.tensor_scatter_nd_update(g, rows, tf.ones_like(shift)) / s,
+                sums=s,
+                scales=tf.tensor_scatter_nd_update(g, rows, tf.ones_like(shift)),
                 target_gradients=g,
             )
 

@@ -61,13 +61,17 @@ def pull_back(
     targets: tf.Tensor,
     *,
     values: tf.Tensor,
+    sums: tf.Tensor,
     scales: tf.Tensor,
     target_gradients: tf.Tensor,
 ) -> list[tf.Tensor]:
-    """Pulls the logits' gradient `scales_n values_nv - g_n [v = y_n]` back.
+    """Pulls the gradient `c_n values_nv / sums_n - g_n [v = y_n]` of logits back.
 
-    The product is never formed: scalings are done on the thin side of each matrix
-    product.
+    In single precision or wider it is never formed: scalings are done on the thin side
+    of each matrix product, and targets are subtracted from the results. Near an optimum
+    these are small differences of large numbers, which half precision has not the
+    digits for; there the gradient is formed in single precision, in the place of
+    `values`, and rounded once before one product each.
 
     Args:
         x: `[N, D]`.
@@ -75,24 +79,52 @@ def pull_back(
         biases: One bias `[V]`, or none.
         targets: y, int `[N]`.
         values: `[N, V]`.
-        scales: `[N]`.
+        sums: `[N]`.
+        scales: c, `[N]`; not zero where `target_gradients` are not.
         target_gradients: g, `[N]`.
 
     Returns:
         The gradients to `x`, `kernel` and, if there is one, the bias.
     """
-    half = tf.cast(values, x.dtype)
-    r, g = scales[:, tf.newaxis], target_gradients[:, tf.newaxis]
-    wide_x = at_least_single(x)
-    d_x = r * at_least_single(tf.matmul(half, kernel))
-    d_x -= g * at_least_single(tf.gather(kernel, targets))
-    d_kernel = tf.matmul(half, tf.cast(r * wide_x, x.dtype), transpose_a=True)
+    if x.dtype.size < tf.float32.size:
+        return _pull_back_half(
+            x, kernel, biases, targets, values, sums, scales, target_gradients
+        )
+    r, g = (scales / sums)[:, tf.newaxis], target_gradients[:, tf.newaxis]
+    d_x = r * tf.matmul(values, kernel)
+    d_x -= g * tf.gather(kernel, targets)
+    d_kernel = tf.matmul(values, r * x, transpose_a=True)
     index = tf.cast(targets, tf.int32)[:, tf.newaxis]
-    target_rows = tf.cast(g * wide_x, d_kernel.dtype)
-    d_kernel = tf.tensor_scatter_nd_sub(d_kernel, index, target_rows)
-    gradients = [tf.cast(d_x, x.dtype), d_kernel]
+    gradients = [d_x, tf.tensor_scatter_nd_sub(d_kernel, index, g * x)]
     if biases:
         d_bias = tf.matmul(values, r, transpose_a=True)[:, 0]
         d_bias = tf.tensor_scatter_nd_sub(d_bias, index, target_gradients)
+        gradients.append(tf.cast(d_bias, biases[0].dtype))
+    return gradients
+
+
+def _pull_back_half(
+    x: tf.Tensor,
+    kernel: tf.Tensor,
+    biases: Sequence[tf.Tensor],
+    targets: tf.Tensor,
+    values: tf.Tensor,
+    sums: tf.Tensor,
+    scales: tf.Tensor,
+    target_gradients: tf.Tensor,
+) -> list[tf.Tensor]:
+    # The scales stay on the thin side: float16 has no room for small ones.
+    c = scales[:, tf.newaxis]
+    targets = tf.cast(targets, tf.int32)
+    index = tf.stack([tf.range(tf.size(targets)), targets], axis=1)
+    shares = tf.math.divide_no_nan(target_gradients, scales)
+    d_logits = values * (1.0 / sums)[:, tf.newaxis]
+    d_logits = tf.tensor_scatter_nd_sub(d_logits, index, shares)
+    half = tf.cast(d_logits, x.dtype)
+    d_x = c * tf.cast(tf.matmul(half, kernel), c.dtype)
+    scaled_x = tf.cast(c * tf.cast(x, c.dtype), x.dtype)
+    gradients = [tf.cast(d_x, x.dtype), tf.matmul(half, scaled_x, transpose_a=True)]
+    if biases:
+        d_bias = tf.matmul(d_logits, c, transpose_a=True)[:, 0]
         gradients.append(tf.cast(d_bias, biases[0].dtype))
     return gradients
