@@ -49,9 +49,12 @@ def replace_gradient(value: tf.Tensor, surrogate: tf.Tensor) -> tf.Tensor:
 
     Args:
         value: Any floating-point tensor; gets no gradient.
-        surrogate: Tensor of the same shape and dtype that carries the gradient.
+        surrogate: Tensor of the same shape and dtype that carries the gradient, of any
+            size. Where it is not finite, nor is its gradient as a rule, and the result
+            is not-a-number.
     """
-    return tf.stop_gradient(value - surrogate) + surrogate
+    # The surrogate is subtracted from itself: beside a large one, `value` would vanish.
+    return tf.stop_gradient(value) + (surrogate - tf.stop_gradient(surrogate))
 
 
 def multiply_no_nan_log(probs: tf.Tensor, log_values: tf.Tensor) -> tf.Tensor:

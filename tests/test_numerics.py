@@ -45,6 +45,12 @@ def test_replace_gradient_takes_value_and_gradient_from_two_places():
     assert float(tape.gradient(y, x)) == 5.0
 
 
+def test_replace_gradient_keeps_values_beside_large_surrogates():
+    value = tf.constant([0.1, 0.1, 0.1, -np.inf])
+    found = numerics.replace_gradient(value, tf.constant([1e8, -1e30, np.inf, 1.0]))
+    np.testing.assert_array_equal(found, tf.constant([0.1, 0.1, np.nan, -np.inf]))
+
+
 def test_zero_probability_times_minus_infinity_is_zero():
     log_values = tf.constant([-np.inf, -1.0])
     with tf.GradientTape() as tape:

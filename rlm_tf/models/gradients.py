@@ -54,9 +54,11 @@ def scale(gradients: Sequence[Gradient], factor: float | tf.Tensor) -> list[Grad
 
 
 def clip_factor(norm: tf.Tensor, clip_norm: float | tf.Tensor) -> tf.Tensor:
-    """Returns `min(1, clip_norm / norm)`; not-a-number where `norm` is not finite."""
-    limit = tf.cast(clip_norm, norm.dtype)
-    factor = limit / tf.maximum(norm, limit)
+    """Returns `min(1, clip_norm / norm)`; not-a-number where `norm` is not finite.
+
+    A `clip_norm` of infinity clips nothing.
+    """
+    factor = tf.minimum(tf.ones_like(norm), tf.cast(clip_norm, norm.dtype) / norm)
     return tf.where(tf.math.is_finite(norm), factor, norm - norm)
 
 

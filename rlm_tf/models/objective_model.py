@@ -35,7 +35,8 @@ class ObjectiveModel(keras.Model):
 
     Args:
         term_names: Names of all terms that `objective_terms` may return, in order.
-        clip_norm: The gradient of the total is clipped to this global norm; None: not.
+        clip_norm: The gradient of the total is clipped to this global norm; None or
+            infinity: not.
         loss_scale: Multiplies the total loss, not the metrics. With the window length
             T it makes a per-token mean the "sum over time, mean over batch" to which
             published learning rates and clipping norms of recurrent models refer. The

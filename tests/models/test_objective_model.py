@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -257,6 +259,25 @@ def test_data_of_unknown_length_count_once(rng, replicas, two_replicas):
         np.testing.assert_allclose(evaluated_2[name], evaluated[name], rtol=1e-6)
     for value, value_2 in zip(weights, weights_2, strict=True):
         np.testing.assert_allclose(value_2, value, rtol=1e-6)
+
+
+def test_an_infinite_norm_clips_nothing():
+    norms = tf.constant([0.0, 1e-3, 1.0, 1e30, math.inf, math.nan])
+    found = gradient_lists.clip_factor(norms, math.inf)
+    np.testing.assert_array_equal(found, [1, 1, 1, 1, math.nan, math.nan])
+    found = gradient_lists.clip_factor(norms, 2.0)
+    np.testing.assert_allclose(found, [1, 1, 1, 2e-30, math.nan, math.nan], rtol=1e-6)
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize(
+    "options", [{"clip_norm": math.inf}, {"second": {"clip_norm": math.inf}}]
+)
+def test_a_step_clipped_to_infinity_is_a_step_that_is_not(rng, options):
+    batch = _batch(rng)
+    moved, _ = _step(TwoTerms(**options), batch)
+    plain, _ = _step(TwoTerms(), batch)
+    np.testing.assert_allclose(moved, plain, rtol=1e-6)
 
 
 def test_sparse_gradients_have_the_norm_of_dense_ones():
