@@ -47,7 +47,8 @@ class MonteCarloVAE(ModelOfParts):
     `representational_kl` (of KL(q(z|x) || p(z))), nats an example, means over batches.
 
     Args:
-        encoder: Layer or model, x to features `[B, F]`; F is its `output_size`.
+        encoder: Layer or model, x to features `[B, F]`; F is its `output_size`. Neither
+            it nor the decoder may `add_loss`, or regularise activities.
         latents: Posterior family and prior.
         decoder: Layer or model; called on latents `[K, B, ...]` and x (a functional
             model on the list of both) it gives `ln p(x|z)` `[K, B]`. Examples and
@@ -215,6 +216,8 @@ class MonteCarloVAE(ModelOfParts):
         del y  # There is nothing but x.
         if not self._is_whole():
             self(x)
+            # Nobody learns from this pass.
+            self._clear_losses()
         weights = self.row_weights(x, sample_weight)
         if training:
             gradient = functools.partial(self._loss_and_gradient, x, weights)

@@ -30,6 +30,10 @@ class ObjectiveModel(keras.Model):
     Clipping happens after the sum over replicas: `global_clipnorm` of a Keras optimiser
     clips each replica's share, which is something else.
 
+    What layers add by `add_loss` or an `activity_regularizer` counts in full. Terms
+    that compute their own gradient cannot take it into account; a layer that adds a
+    loss only in the course of one is refused.
+
     Every term has a metric of its name (nats, weighted mean). `loss` is the total,
     averaged over steps with the first term's weights.
 
@@ -152,12 +156,15 @@ class ObjectiveModel(keras.Model):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         unit = self.optimizer.scale_loss(tf.constant(1.0))
         scale = unit * self.loss_scale
+        # Of what ran before; a step may call no layer before it reads the list.
+        self._clear_losses()
         with tf.GradientTape(persistent=self.differentiates_apart) as tape:
             terms = self.objective_terms(x, y, sample_weight, training=True)
             # Not earlier: a model may build in its first step.
             variables = self.trainable_variables
             # Before replicas meet: the list of losses is shared by their threads.
             extra = self._extra_losses()
+            counted = self._layers_with_losses()
             reductions = [Reduction(term) for term in terms]
             joint = [r.weighted_value() for r in reductions if not r.term.is_separate]
             if extra is not None:
@@ -194,6 +201,7 @@ class ObjectiveModel(keras.Model):
                 own = tape.gradient(separate[term.name], variables)
             else:
                 loss, own = term.loss_and_gradient(variables, scale * reduction.scale())
+                self._check_losses_are(counted, term.name)
                 reduction.set_loss(loss)
             own = _deduplicated(own)
             if term.clip_norm is not None and not summed:
@@ -246,6 +254,22 @@ class ObjectiveModel(keras.Model):
             return None
         losses = [tf.cast(loss, tf.float32) for loss in self.losses]
         return tf.add_n(losses) / num_replicas()
+
+    def _layers_with_losses(self) -> list[keras.Layer]:
+        """Returns the layers that have added a loss since the step began."""
+        return [layer for layer in self._flatten_layers() if layer._losses]
+
+    def _check_losses_are(self, counted: list[keras.Layer], term: str) -> None:
+        """Raises ValueError if a layer has added a loss that nobody has counted."""
+        for layer in self._layers_with_losses():
+            if not any(layer is other for other in counted):
+                raise ValueError(
+                    f"{type(self).__name__}: layer `{layer.name}` "
+                    f"({type(layer).__name__}) adds a loss (`add_loss` or "
+                    f"`activity_regularizer`), which the gradient of the term `{term}` "
+                    "does not know. Leave it out, or penalise weights instead "
+                    "(`kernel_regularizer`, `l2`)."
+                )
 
     def _update_metrics(
         self, reductions: list[Reduction], extra: tf.Tensor | None

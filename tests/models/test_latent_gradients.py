@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from rlm_tf.layers import NormalLatents, SymbolDecoder, SymbolEncoder
 from rlm_tf.models import MonteCarloVAE
 from rlm_tf.objectives import monte_carlo
 from rlm_tf.objectives.gradient_estimators import cotangents
@@ -176,3 +177,33 @@ def test_a_step_encodes_once_and_decodes_each_sample_once(estimator):
         calls[0] + 1,
         calls[1] + 1,
     )
+
+
+# === Losses that layers add ===
+
+
+class _AddingEncoder(SymbolEncoder):
+    def call(self, symbols, training=False):
+        features = super().call(symbols)
+        self.add_loss(tf.reduce_sum(features**2))
+        return features
+
+
+@pytest.mark.graph
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+@pytest.mark.parametrize("eagerly", [True, False])
+def test_a_loss_that_a_part_adds_is_refused(part, eagerly):
+    decoder = SymbolDecoder(7, 4, 5, num_layers=1)
+    decoder.activity_regularizer = keras.regularizers.L2(0.1)
+    parts = {
+        "encoder": _AddingEncoder(7, 5) if part == "encoder" else SymbolEncoder(7, 5),
+        "decoder": decoder if part == "decoder" else SymbolDecoder(7, 4, 5),
+    }
+    model = MonteCarloVAE(latents=NormalLatents(4), num_samples=2, **parts)
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=eagerly)
+    # What an earlier call has left is not what the step adds.
+    model(X)
+    kind = type(parts[part]).__name__
+    message = rf"MonteCarloVAE: layer `{parts[part].name}` \({kind}\) adds a loss"
+    with pytest.raises(ValueError, match=message):
+        model.train_on_batch(X)
