@@ -23,6 +23,8 @@ from rlm_tf.restricted import Belief, RestrictedModel
 from rlm_tf.typing import TensorLike
 
 BASELINES = ("none", "moving_average")
+# Among the outcomes of steps: Keras takes no weights of steps beside several targets.
+_WEIGHTS = "sample_weight"
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -48,8 +50,8 @@ class ReinforceIMM(ObjectiveModel):
         coefficient: lambda of the IMM term, or a schedule over steps.
         discount: Of rewards to go, which end with the trajectory.
         baseline: `"none"` as published, or `"moving_average"`: the mean reward to go of
-            each time step in earlier batches, which leaves the expected gradient as it
-            is (decay 0.9; zero at first).
+            each time step in earlier batches that reach it, which leaves the expected
+            gradient as it is (decay 0.9; zero at first).
         horizon: T, needed with a baseline.
         clip_norm, loss_scale, **kwargs: See `ObjectiveModel`.
 
@@ -122,8 +124,16 @@ class ReinforceIMM(ObjectiveModel):
     def _action_probs(self, states: tf.Tensor) -> tf.Tensor:
         return tf.nn.softmax(tf.cast(self.policy(states), tf.float32))
 
-    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Trains as `keras.Model.fit`.
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *args: Any,
+        sample_weight: Any = None,
+        validation_data: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Trains as `keras.Model.fit`; `sample_weight` is `[B, T]`.
 
         Raises:
             ValueError: If trajectories are to be collected on the way, on replicas.
@@ -135,14 +145,38 @@ class ReinforceIMM(ObjectiveModel):
                 "would be collected ahead, with a policy of earlier steps; collect "
                 "each epoch's batch with `rlm_tf.envs.collect` and fit that."
             )
-        return super().fit(x, *args, **kwargs)
+        if isinstance(validation_data, tuple | list) and len(validation_data) == 3:
+            states, outcomes, weights = validation_data
+            validation_data = (states, *_with_weights(outcomes, weights))
+        y, sample_weight = _with_weights(y, sample_weight)
+        return super().fit(
+            x,
+            y,
+            *args,
+            sample_weight=sample_weight,
+            validation_data=validation_data,
+            **kwargs,
+        )
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        *args: Any,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Evaluates as `keras.Model.evaluate`; `sample_weight` is `[B, T]`."""
+        y, sample_weight = _with_weights(y, sample_weight)
+        return super().evaluate(x, y, *args, sample_weight=sample_weight, **kwargs)
 
     # === Objective ===
 
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        states, rewards = x, tf.cast(y["rewards"], tf.float32)
+        rewards = tf.cast(y["rewards"], tf.float32)
+        sample_weight = y.get(_WEIGHTS, sample_weight)
         weights = (
             tf.ones_like(rewards)
             if sample_weight is None
@@ -150,18 +184,22 @@ class ReinforceIMM(ObjectiveModel):
         )
         check_shapes(
             "ReinforceIMM",
-            states=(states, "B T"),
+            states=(x, "B T"),
             actions=(y["actions"], "B T"),
             rewards=(rewards, "B T"),
             sample_weight=(weights, "B T"),
         )
         if self.baseline != "none":
             check_shapes("ReinforceIMM", rewards=(rewards, f"B {self.horizon}"))
-        rewards = tf.where(weights > 0, rewards, tf.zeros_like(rewards))
+        # What is there where a trajectory is over may be no state, action or number.
+        states, actions, rewards = (
+            tf.where(weights > 0, values, tf.zeros_like(values))
+            for values in (x, y["actions"], rewards)
+        )
         log_probs = tf.nn.log_softmax(tf.cast(self.policy(states), tf.float32))
         returns = tf.transpose(rewards_to_go(tf.transpose(rewards), self.discount))
         baseline = self._baseline(returns, weights, training)
-        loss = policy_gradient_loss(log_probs, y["actions"], returns, baseline).loss
+        loss = policy_gradient_loss(log_probs, actions, returns, baseline).loss
         terms = [Term("reinforce", loss, weights)]
         if self.restricted_model is not None:
             step = self.optimizer.iterations if training else tf.constant(0)
@@ -204,7 +242,9 @@ class ReinforceIMM(ObjectiveModel):
             if context is not None and context.num_replicas_in_sync > 1:
                 sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
             means = tf.math.divide_no_nan(sums[0], sums[1])
-            self.mean_returns.assign(0.9 * earlier + 0.1 * means)
+            # A time step that no trajectory reaches keeps its mean.
+            means = tf.where(sums[1] > 0, 0.9 * earlier + 0.1 * means, earlier)
+            self.mean_returns.assign(means)
         return tf.broadcast_to(earlier, tf.shape(returns))
 
     @property
@@ -250,6 +290,13 @@ def published_reinforce_ratio(num_epochs: int) -> float:
     """
     check_integer("published_reinforce_ratio", "num_epochs", num_epochs, 1)
     return max(round(0.1891 - 0.0002 * num_epochs, 1), 0.0)
+
+
+def _with_weights(outcomes: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Returns outcomes of steps that hold their weights, and what else to weigh by."""
+    if sample_weight is None or not isinstance(outcomes, dict):
+        return outcomes, sample_weight
+    return {**outcomes, _WEIGHTS: sample_weight}, None
 
 
 def _check_sizes(policy: Any, restricted_model: Any, belief: Any) -> None:

@@ -26,9 +26,12 @@ class Samples(NamedTuple):
         return Samples(self.log_likelihood[:count], self.log_ratio[:count])
 
     def possible(self) -> tf.Tensor:
-        """Returns where any sample can have said x, bool `[...]`."""
+        """Returns where any sample can have said x, bool `[...]`.
+
+        One that is no number counts: what is computed from it must be none, either.
+        """
         log_weights = self.log_likelihood + self.log_ratio
-        return tf.reduce_any(log_weights > -np.inf, axis=0)
+        return tf.reduce_any(tf.not_equal(log_weights, -np.inf), axis=0)
 
     def where_possible(self) -> Samples:
         """Returns the samples, with zeros where none can have said x."""

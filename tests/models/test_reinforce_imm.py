@@ -97,10 +97,56 @@ def test_weights_leave_steps_out(pomdp, target, rng):
         return model.evaluate(data, verbose=0, return_dict=True)
 
     logs = evaluate()
-    states[1, 3:] = 7
-    outcomes["actions"][1, 3:] = 2
-    outcomes["rewards"][1, 3:] = 5
-    assert evaluate() == logs
+    assert logs == model.evaluate(
+        states, outcomes, sample_weight=weights, verbose=0, return_dict=True
+    )
+    for state, action, reward in ((7, 2, 5.0), (-1, -1, np.nan), (STATES, 4, np.inf)):
+        states[1, 3:] = state
+        outcomes["actions"][1, 3:] = action
+        outcomes["rewards"][1, 3:] = reward
+        assert evaluate() == logs
+
+
+@pytest.mark.eager
+def test_fit_takes_weights_of_steps(pomdp, target, rng):
+    states, outcomes = small_batch(rng)
+    weights = np.ones((4, STEPS), np.float32)
+    weights[1:, 3:] = 0
+    states[1:, 3:] = -1
+    trained = []
+    for options in (
+        {"x": tf.data.Dataset.from_tensors((states, outcomes, weights))},
+        {
+            "x": states,
+            "y": outcomes,
+            "sample_weight": weights,
+            "validation_data": (states, outcomes, weights),
+        },
+    ):
+        model = small_model(pomdp, target)
+        model.compile(adam())
+        history = model.fit(**options, verbose=0, shuffle=False).history
+        trained.append((model.policy.get_weights(), history["loss"]))
+    np.testing.assert_allclose(trained[0][1], trained[1][1])
+    for ours, theirs in zip(trained[0][0], trained[1][0], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match=r"`sample_weight` must have axes \[B T\]"):
+        model.fit(states, outcomes, sample_weight=weights[:, 0], verbose=0)
+
+
+@pytest.mark.eager
+def test_time_steps_that_no_trajectory_reaches_keep_their_baseline(pomdp, target, rng):
+    model = small_model(pomdp, target, baseline="moving_average", horizon=STEPS)
+    model.compile(keras.optimizers.SGD(0.0))
+    model.mean_returns.assign(np.full(STEPS, 2.0))
+    states, outcomes = small_batch(rng)
+    weights = np.ones((4, STEPS), np.float32)
+    weights[:, 5:] = 0
+    model.train_on_batch(states, outcomes, weights)
+    found = model.mean_returns.numpy()
+    np.testing.assert_array_equal(found[5:], 2.0)
+    rewards = outcomes["rewards"] * weights
+    np.testing.assert_allclose(found[4], 1.8 + 0.1 * rewards[:, 4].mean(), rtol=1e-6)
 
 
 def test_the_baseline_is_the_mean_of_earlier_batches(pomdp, target, rng):

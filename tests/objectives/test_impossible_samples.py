@@ -111,3 +111,12 @@ def test_impossible_evidence_is_infinitely_bad_in_both_groupings(
     assert np.isfinite(found.objective[0]) == (first > _IMPOSSIBLE)
     for own in found[:5]:
         assert np.isfinite(own).all()
+
+
+@pytest.mark.parametrize("name", _OPTIONS)
+@pytest.mark.parametrize("others", [np.nan, _IMPOSSIBLE, -1.0])
+def test_what_is_no_number_makes_no_objective(name, others):
+    values = np.array([[np.nan, -1.0], [others, -1.0], [others, -1.0]])
+    found = _factors(values, name, "reinforce")
+    np.testing.assert_array_equal(np.isnan(found.objective), [True, False])
+    np.testing.assert_array_equal(np.isnan(found.score[0]), [True, False])
