@@ -1,6 +1,7 @@
-"""Keras metrics."""
+"""Keras metrics, and what they say of themselves."""
 
+from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.metrics.quantiles import Quantiles
 
-__all__ = ["BitsPerCharacter", "Perplexity", "Quantiles"]
+__all__ = ["BitsPerCharacter", "Perplexity", "Quantiles", "declared"]

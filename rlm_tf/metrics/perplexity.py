@@ -30,6 +30,8 @@ class Perplexity(keras.metrics.Mean):
         dtype: Dtype or policy of the accumulators.
     """
 
+    _direction = "down"
+
     def __init__(self, name: str = "perplexity", dtype: Any = None) -> None:
         super().__init__(name=name, dtype=dtype)
 
@@ -59,6 +61,8 @@ class BitsPerCharacter(keras.metrics.Mean):
         name: Name of the metric.
         dtype: Dtype or policy of the accumulators.
     """
+
+    _direction = "down"
 
     def __init__(self, name: str = "bits_per_character", dtype: Any = None) -> None:
         super().__init__(name=name, dtype=dtype)

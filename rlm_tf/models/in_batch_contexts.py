@@ -49,7 +49,8 @@ class InBatchContexts(tf.Module):
     equal `coefficient / coverage`, too. A position of sample weight 0 is no
     context; other sample weights multiply its share of the term, and every prediction
     counts as one in its induced model. How many stand behind a position is logged as
-    `imm_count`, the mean, and `imm_count_p25`, `_p50` and `_p75`, its quartiles.
+    `imm_count`, the mean; its quartiles over the last epoch of training are
+    `model.count_quantiles.result()`, `imm_count_p25`, `_p50` and `_p75`.
 
     Args:
         min_count: Least number of predictions (batch and bank) behind an induced model.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
+from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.metrics.quantiles import Quantiles
 from rlm_tf.models.authors_variant import AuthorsVariant
@@ -131,9 +132,10 @@ class InducedModelMatching(ObjectiveModel):
         self.view = view_of(model)
         # Not a weight: a loaded file must not keep IMM off, nor reloaded best weights.
         self.active = tf.Variable(1.0, trainable=False, name="active")
-        self.coverage_metric = keras.metrics.Mean(name="imm_coverage")
-        self.count_metric = keras.metrics.Mean(name="imm_count")
-        self.count_quantiles = Quantiles(name="imm_count")
+        self.coverage_metric = _of_training(keras.metrics.Mean(name="imm_coverage"))
+        self.count_metric = _of_training(keras.metrics.Mean(name="imm_count"))
+        # Three numbers more would fill the progress bar.
+        self.count_quantiles = _of_training(Quantiles(name="imm_count"), in_logs=False)
         self.authors: AuthorsVariant | None = None
         self._contexts: Contexts | None = None
         if contexts is not None:
@@ -266,15 +268,6 @@ class InducedModelMatching(ObjectiveModel):
         self.coverage_metric.update_state(counts >= tf.cast(least, tf.float32))
         self.count_metric.update_state(counts)
 
-    def evaluate(self, *args: Any, return_dict: bool = False, **kwargs: Any) -> Any:
-        """Evaluates the language model; IMM's metrics, of training, are left out.
-
-        Arguments and result as `keras.Model.evaluate`.
-        """
-        logs = super().evaluate(*args, return_dict=True, **kwargs)
-        logs = {name: value for name, value in logs.items() if "imm" not in name}
-        return logs if return_dict else list(logs.values())
-
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
@@ -297,3 +290,9 @@ class InducedModelMatching(ObjectiveModel):
         pairs = [(made(r), made(c)) for r, c in config["restricted_model"]]
         own = {"model": made(config["model"]), "restricted_model": pairs}
         return cls(**{**config, **own})
+
+
+def _of_training(
+    metric: keras.metrics.Metric, in_logs: bool = True
+) -> keras.metrics.Metric:
+    return declared(metric, "up", only_training=True, in_logs=in_logs)

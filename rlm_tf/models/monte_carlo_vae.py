@@ -12,6 +12,7 @@ import tensorflow as tf
 from rlm_tf.checks import check_shapes
 from rlm_tf.layers.batch_average import BatchAverage
 from rlm_tf.layers.latents import Latents
+from rlm_tf.metrics.declared import Direction, declared
 from rlm_tf.models.decoding import log_likelihood
 from rlm_tf.models.latent_gradients import (
     LatentSamples,
@@ -32,6 +33,12 @@ from rlm_tf.objectives.monte_carlo import MonteCarloExtra
 from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
 from rlm_tf.objectives.score_signals import Baseline
 
+_DIRECTIONS: dict[str, Direction] = {
+    "bound": "down",
+    "kl": "up",
+    "representational_kl": "up",
+}
+
 
 @keras.saving.register_keras_serializable("rlm_tf")
 class MonteCarloVAE(ModelOfParts):
@@ -45,6 +52,8 @@ class MonteCarloVAE(ModelOfParts):
     of a dataset. Metrics are `objective` (minus the objective, what is minimised),
     `bound` (minus the evidence S), `kl` (the estimate of KL(p(z|x) || p(z))) and
     `representational_kl` (of KL(q(z|x) || p(z))), nats an example, means over batches.
+    To callbacks with `mode="auto"` more of the latter two is better, as it is to the
+    objective.
 
     Args:
         encoder: Layer or model, x to features `[B, F]`; F is its `output_size`. Neither
@@ -109,8 +118,8 @@ class MonteCarloVAE(ModelOfParts):
         self._build_latents()
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.sample_metrics = {
-            name: keras.metrics.Mean(name=name)
-            for name in ("bound", "kl", "representational_kl")
+            name: declared(keras.metrics.Mean(name=name), direction)
+            for name, direction in _DIRECTIONS.items()
         }
 
     def _build_latents(self) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_ids, check_shapes
+from rlm_tf.metrics.declared import declared
 from rlm_tf.models.batch import of_all_replicas, without_last_axis
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import (
@@ -104,7 +105,7 @@ class NeighborMatching(ObjectiveModel):
         self.restricted_model = restricted_model
         self.ratio = ratio
         self.inverse_bandwidth = inverse_bandwidth
-        self.accuracy_metric = keras.metrics.Mean(name="accuracy")
+        self.accuracy_metric = declared(keras.metrics.Mean(name="accuracy"), "up")
         self._neighbors: tf.Tensor | None = None
 
     def set_neighbors(self, neighbors: npt.ArrayLike | None) -> None:

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_range
+from rlm_tf.metrics.declared import Directions, is_logged, with_direction
 from rlm_tf.metrics.perplexity import flat
 from rlm_tf.models import gradients as gradient_lists
 from rlm_tf.models.reduction import Reduction, all_reduce, num_replicas
@@ -35,7 +36,11 @@ class ObjectiveModel(keras.Model):
     loss only in the course of one is refused.
 
     Every term has a metric of its name (nats, weighted mean). `loss` is the total,
-    averaged over steps with the first term's weights.
+    averaged over steps with the first term's weights. Evaluation logs only what it
+    updates: neither terms that `objective_terms` returned for training alone nor
+    metrics that were `declared` so. Keras' callbacks know from their `mode="auto"`
+    which way is better, for terms and their metrics downwards; KerasTuner does not, and
+    wants `keras_tuner.Objective("val_perplexity", "min")` instead of a name.
 
     Args:
         term_names: Names of all terms that `objective_terms` may return, in order.
@@ -81,7 +86,14 @@ class ObjectiveModel(keras.Model):
         self.loss_scale = loss_scale
         self.l2 = l2
         self.total_metric = keras.metrics.Mean(name="loss")
-        self.term_metrics = {name: self.make_term_metrics(name) for name in term_names}
+        self.term_metrics = {
+            name: [with_direction(m, "down") for m in self.make_term_metrics(name)]
+            for name in term_names
+        }
+        self._evaluates = False
+        # Names of the terms that evaluation has; None: not known yet. A frozen set is
+        # no object that checkpoints keep.
+        self._evaluated: frozenset[str] | None = None
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Configures training as `keras.Model.compile`, without losses and metrics.
@@ -235,7 +247,17 @@ class ObjectiveModel(keras.Model):
         with tf.control_dependencies(_tensors(data)):
             terms = self.objective_terms(x, y, sample_weight, training=False)
             extra = self._extra_losses()
-            return self._update_metrics([Reduction(term) for term in terms], extra)
+            self._evaluated = frozenset(term.name for term in terms)
+            reductions = [Reduction(term) for term in terms]
+            return self._update_metrics(reductions, extra, training=False)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluates as `keras.Model.evaluate`, and logs what evaluation updates."""
+        self._evaluates = True
+        try:
+            return super().evaluate(*args, **kwargs)
+        finally:
+            self._evaluates = False
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -244,7 +266,17 @@ class ObjectiveModel(keras.Model):
             own.extend(metrics)
         # Keras counts these too, and a tracker called `loss` of its own.
         known = {metric.name for metric in own}
-        return own + [m for m in super().metrics if m.name not in known]
+        own += [m for m in super().metrics if m.name not in known]
+        return [*own, Directions(own)]
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """Returns what metrics hold, by name; inside `evaluate`, evaluation's alone."""
+        return self._results(training=not self._evaluates)
+
+    def reset_metrics(self) -> None:
+        """Sets metrics back; inside `evaluate`, those of training alone stay."""
+        for metric in self._logged(training=False) if self._evaluates else self.metrics:
+            metric.reset_state()
 
     # === Parts ===
 
@@ -271,8 +303,31 @@ class ObjectiveModel(keras.Model):
                     "(`kernel_regularizer`, `l2`)."
                 )
 
+    def _logged(self, training: bool) -> list[keras.metrics.Metric]:
+        """Returns the metrics that are in the logs of training, or of evaluation."""
+        left_out: list[keras.metrics.Metric] = []
+        if not training and self._evaluated is not None:
+            for name, metrics in self.term_metrics.items():
+                left_out += [] if name in self._evaluated else metrics
+        return [
+            metric
+            for metric in self.metrics
+            if is_logged(metric, training) and not any(metric is m for m in left_out)
+        ]
+
+    def _results(self, training: bool) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        for metric in self._logged(training):
+            result = metric.result()
+            single = not isinstance(result, dict)
+            results.update({metric.name: result} if single else result)
+        return results
+
     def _update_metrics(
-        self, reductions: list[Reduction], extra: tf.Tensor | None
+        self,
+        reductions: list[Reduction],
+        extra: tf.Tensor | None,
+        training: bool = True,
     ) -> dict[str, Any]:
         total = tf.constant(0.0) if extra is None else extra
         for reduction in reductions:
@@ -282,7 +337,7 @@ class ObjectiveModel(keras.Model):
         self.total_metric.update_state(
             all_reduce(total), sample_weight=tf.reduce_sum(reductions[0].weights)
         )
-        return self.get_metrics_result()
+        return self._results(training)
 
     # === Config ===
 

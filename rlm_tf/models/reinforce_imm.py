@@ -10,6 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_shapes
+from rlm_tf.metrics.declared import declared
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import (
     Coefficient,
@@ -102,7 +103,7 @@ class ReinforceIMM(ObjectiveModel):
         self.discount = discount
         self.baseline = baseline
         self.horizon = horizon
-        self.return_metric = keras.metrics.Mean(name="return")
+        self.return_metric = declared(keras.metrics.Mean(name="return"), "up")
         if baseline != "none":
             self.mean_returns = self.add_weight(
                 shape=(horizon,),

@@ -91,6 +91,34 @@ def test_models_are_exported_as_saved_models(made, tmp_path):
     np.testing.assert_allclose(reloaded.call(row.example), output, atol=1e-6)
 
 
+UPWARDS = {
+    "accuracy",
+    "imm_count",
+    "imm_coverage",
+    "kl",
+    "representational_kl",
+    "return",
+}
+
+
+def test_callbacks_know_which_way_every_metric_of_a_model_is_better(made):
+    """Watches private parts of Keras, too, on which that depends."""
+    _, thing, _ = made
+    if not isinstance(thing, models.ObjectiveModel):
+        pytest.skip("only these models have metrics of their own")
+    names = set(thing.get_metrics_result())
+    assert "loss" in names
+    for name in names:
+        better = [1.0, 2.0] if name in UPWARDS else [2.0, 1.0]
+        for values in (better, better[::-1]):
+            stopping = keras.callbacks.EarlyStopping(f"val_{name}", patience=9)
+            stopping.set_model(thing)
+            stopping.on_train_begin()
+            for epoch, value in enumerate(values):
+                stopping.on_epoch_end(epoch, {f"val_{name}": value})
+            assert stopping.best == better[1], name
+
+
 def test_models_train_on_two_replicas(made, two_replicas):
     row, thing, _ = made
     if not isinstance(thing, keras.Model):
