@@ -28,7 +28,7 @@ class BestWeights:
 
     Attributes:
         value: The best value so far, infinity before the first.
-        epoch: Epoch in which it was reached, or None.
+        epoch: Epoch in which it was reached, from 0 as in Keras, or None.
     """
 
     def __init__(self, with_iterations: bool = False) -> None:

@@ -174,7 +174,7 @@ class DivergenceGuard(keras.callbacks.Callback):
         """Falls back, or stops training."""
         listed = ", ".join(f"{name} = {value}" for name, value in found.items())
         message = (
-            f"Training diverged: epoch {self._epoch} (from 0), at {moment}: {listed}; "
+            f"Training diverged: epoch {self._epoch + 1}, at {moment}: {listed}; "
             f"learning rate {get_learning_rate(self.model):g}."
         )
         if not self.recover:
@@ -217,11 +217,11 @@ class DivergenceGuard(keras.callbacks.Callback):
                 variable.assign(np.zeros_like(value))
         self.model.reset_metrics()
         _LOGGER.warning(
-            "%s Recovery %d of at most %d: weights of epoch %s, learning rate %g.",
+            "%s Recovery %d of at most %d: weights of epoch %d, learning rate %g.",
             message,
             self.recoveries,
             self.max_recoveries,
-            source.epoch,
+            (source.epoch or 0) + 1,
             rate,
         )
 

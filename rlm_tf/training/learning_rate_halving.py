@@ -94,11 +94,11 @@ class LearningRateHalving(keras.callbacks.Callback):
         set_learning_rate(self.model, rate)
         _LOGGER.info(
             "Epoch %d: %s %g did not beat %g (epoch %s); learning rate %g.",
-            epoch,
+            epoch + 1,
             self.monitor,
             value,
             self.best.value,
-            self.best.epoch,
+            "none" if self.best.epoch is None else self.best.epoch + 1,
             rate,
         )
 

@@ -7,27 +7,31 @@ import math
 import os
 import pathlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
 from rlm_tf.checks import check_integer
+from rlm_tf.file_errors import naming
 from rlm_tf.training.learning_rate import get_learning_rate
 from rlm_tf.training.monitor import read_metrics
+
+_REMEDY = "Put the file back, or start anew (resume=False; --noresume)."
 
 
 class MetricsLog(keras.callbacks.Callback):
     """Writes metrics to a JSONL file, each row once however often a run is resumed.
 
-    The row of an epoch holds `epoch` (from 0), `learning_rate` and the epoch's logs.
-    The row of a step also holds `step`, the number of steps of the epoch that are done,
-    and the metrics as they stand then. Values that are not finite are null. Put it
-    first in `ExactResume(callbacks=...)`: then the learning rate is the one that the
+    The row of an epoch holds `epoch` (the first is 1), `learning_rate` and the epoch's
+    logs. The row of a step also holds `step`, the number of steps of the epoch that are
+    done, and the metrics as they stand then. Values that are not finite are null. Put
+    it first in `ExactResume(callbacks=...)`: then the learning rate is the one that the
     epoch was trained with.
 
     As one of `ExactResume`'s callbacks it drops, on resuming, the rows that are younger
-    than the checkpoint. Otherwise a new run overwrites the file.
+    than the checkpoint; those of older versions, whose first epoch is 0, are counted
+    from 1 from then on. Otherwise a new run overwrites the file.
 
     Args:
         path: The file; its folder is created.
@@ -37,7 +41,8 @@ class MetricsLog(keras.callbacks.Callback):
             what was lost to interruptions; it differs from run to run.
 
     Raises:
-        ValueError: If `every_steps` is not positive. On resuming: if rows are missing.
+        ValueError: If `every_steps` is not positive. On resuming: if rows are missing
+            or damaged.
     """
 
     def __init__(
@@ -74,11 +79,11 @@ class MetricsLog(keras.callbacks.Callback):
         before = batch - self.model.steps_per_execution
         if batch // self.every_steps > before // self.every_steps:
             self._append(
-                {"epoch": self._epoch, "step": batch}, read_metrics(self.model)
+                {"epoch": self._epoch + 1, "step": batch}, read_metrics(self.model)
             )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._append({"epoch": epoch}, logs or {})
+        self._append({"epoch": epoch + 1}, logs or {})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._elapsed += time.monotonic() - self._since
@@ -87,7 +92,7 @@ class MetricsLog(keras.callbacks.Callback):
     def get_state(self) -> dict[str, Any]:
         """Flushes the file to the disk; returns the number of its rows."""
         if self._rows > 0:
-            with self.path.open("rb") as file:
+            with naming(self.path), self.path.open("rb") as file:
                 os.fsync(file.fileno())
         elapsed = self._elapsed + time.monotonic() - self._since
         return {"rows": self._rows, "elapsed": elapsed}
@@ -97,17 +102,17 @@ class MetricsLog(keras.callbacks.Callback):
         self._elapsed = state["elapsed"]
         self._since = time.monotonic()
         self._rows = state["rows"]
-        lines = _lines(self.path)
-        if len(lines) < self._rows:
+        rows = _read(self.path, self._rows) if self.path.exists() else []
+        if len(rows) < self._rows:
             raise ValueError(
-                f"MetricsLog: {self.path} has {len(lines)} rows, the checkpoint was "
-                f"written after row {self._rows}. Put the file back, or start anew."
+                f"MetricsLog: {self.path} has {len(rows)} rows, the checkpoint was "
+                f"written after row {self._rows}. {_REMEDY}"
             )
         if self.path.exists():
             partial = self.path.with_name(self.path.name + ".partial")
-            partial.write_text(
-                "".join(line + "\n" for line in lines[: self._rows]), encoding="utf-8"
-            )
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            with naming(partial):
+                partial.write_text(text, encoding="utf-8")
             os.replace(partial, self.path)
 
     def _append(self, keys: Mapping[str, int], logs: Mapping[str, Any]) -> None:
@@ -124,7 +129,7 @@ class MetricsLog(keras.callbacks.Callback):
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         mode = "a" if self._rows > 0 else "w"
-        with self.path.open(mode, encoding="utf-8") as file:
+        with naming(self.path), self.path.open(mode, encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         self._rows += 1
 
@@ -132,34 +137,41 @@ class MetricsLog(keras.callbacks.Callback):
 def read_metrics_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Returns the rows of a file of `MetricsLog`; not a last line cut short by a kill.
 
+    The first epoch is 1 in files of older versions, too, which wrote 0.
+
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If a line is no JSON object; names file and line.
+        ValueError: If it is damaged; names file and line.
     """
     path = pathlib.Path(path)
     if not path.exists():
         raise FileNotFoundError(f"read_metrics_log: there is no file {path}.")
-    return _parse(path, _lines(path))
+    return _read(path)
 
 
-def _lines(path: pathlib.Path) -> Sequence[str]:
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
+def _read(path: pathlib.Path, most: int | None = None) -> list[dict[str, Any]]:
+    """Returns the first rows of a file."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a file of metrics. {_REMEDY}")
     # What follows the last newline is a line that was never finished.
-    return text.split("\n")[:-1]
-
-
-def _parse(path: pathlib.Path, lines: Sequence[str]) -> list[dict[str, Any]]:
+    lines = path.read_bytes().split(b"\n")[:-1][:most]
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {number}: {error}.") from error
-        if not isinstance(row, dict):
+            whole = isinstance(row["epoch"], int) and all(map(_is_number, row.values()))
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+            whole = False
+        if not whole:
             raise ValueError(
-                f"{path}, line {number}: expected a JSON object, found {line[:40]!r}."
+                f"{path}, line {number}: expected a JSON object of numbers with an "
+                f"`epoch`, found {line[:40]!r}. {_REMEDY}"
             )
         rows.append(row)
+    if rows and rows[0]["epoch"] == 0:
+        return [{**row, "epoch": row["epoch"] + 1} for row in rows]
     return rows
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, int | float)

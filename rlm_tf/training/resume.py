@@ -48,6 +48,9 @@ class ExactResume(keras.callbacks.Callback):
     them. Their `on_epoch_begin` runs once more when an epoch is resumed in its middle;
     their steps are counted from the true start of the epoch.
 
+    `interrupt()` ends training before the next step, with a checkpoint: what a program
+    may do at Ctrl-C.
+
     Args:
         directory: Folder of the checkpoints, one for each run.
         batches: The batches whose `dataset` is given to `fit()`.
@@ -61,7 +64,8 @@ class ExactResume(keras.callbacks.Callback):
     Raises:
         ValueError: If an argument is out of range. When training begins: if the
             checkpoint has another number of steps an epoch, callbacks of other classes,
-            variables of other names, shapes or dtypes, or other restricted models.
+            variables of other names, shapes or dtypes, or other restricted models, or
+            is of a format that this version does not know (older ones are resumed).
             Nothing else is compared: text, dropout, seeds and other settings are the
             program's to keep (`experiments.imm_lm` compares its settings and text).
     """
@@ -102,9 +106,18 @@ class ExactResume(keras.callbacks.Callback):
         self._logs: list[dict[str, float]] = []
         self._fixed_digest = ""
         self._muted: warnings.catch_warnings | None = None
+        self._interrupted = False
         # Keras waits for every step's logs as soon as one callback has this hook.
         if any(_has_batch_end(callback) for callback in self.callbacks):
             self.on_train_batch_end = self._run_train_batch_end
+
+    def interrupt(self) -> None:
+        """Asks `fit()` for a checkpoint at the next moment possible.
+
+        That is before the next step or at the end of the epoch; there `fit()` raises
+        KeyboardInterrupt. May be called from a signal handler.
+        """
+        self._interrupted = True
 
     # === Hooks of training ===
 
@@ -131,14 +144,12 @@ class ExactResume(keras.callbacks.Callback):
         self.model._initial_epoch = (
             self.params["epochs"] if state["stopped"] else state["epoch"]
         )
-        _LOGGER.info(
-            "Resuming from %s: epoch %d, step %d of %d.",
-            self._pending.path,
-            state["epoch"],
-            state["step"],
-            self.batches.steps,
-        )
-        if self.model._initial_epoch >= self.params["epochs"]:
+        over = self.model._initial_epoch >= self.params["epochs"]
+        where = f"epoch {state['epoch'] + 1}, step {state['step']} of {steps}"
+        if over:
+            where = "nothing is left to train"
+        _LOGGER.info("Resuming from %s: %s.", self._pending.path, where)
+        if over:
             # Now: after its epochs fit() may put averaged weights in place.
             self._restore_state(self._pending)
 
@@ -168,9 +179,10 @@ class ExactResume(keras.callbacks.Callback):
             # A resumed epoch is over earlier than fit() thinks. It must not find that
             # out itself: a step that fails for lack of data still moves seeds on.
             raise StopIteration
-        if step > self._last_step and self._is_due(step):
+        if step > self._last_step and (self._interrupted or self._is_due(step)):
             self._save(self._epoch, step)
             self._last_step = step
+        self._stop_if_interrupted()
         self._run("on_train_batch_begin", step, logs)
 
     def _run_train_batch_end(
@@ -184,6 +196,7 @@ class ExactResume(keras.callbacks.Callback):
         self._epochs.append(epoch)
         self._logs.append({name: float(v) for name, v in (logs or {}).items()})
         self._save(epoch + 1, 0)
+        self._stop_if_interrupted()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self._pending is not None:
@@ -224,7 +237,7 @@ class ExactResume(keras.callbacks.Callback):
         if broken is not None:
             _LOGGER.warning(
                 "No checkpoint at epoch %d, step %d: `%s` is not finite.",
-                epoch,
+                epoch + 1,
                 step,
                 broken,
             )
@@ -272,6 +285,11 @@ class ExactResume(keras.callbacks.Callback):
                 history.history.setdefault(name, []).append(value)
 
     # === Parts ===
+
+    def _stop_if_interrupted(self) -> None:
+        if self._interrupted:
+            self._interrupted = False
+            raise KeyboardInterrupt
 
     def _run(self, hook: str, *arguments: Any) -> None:
         for callback in self.callbacks:

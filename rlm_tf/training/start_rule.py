@@ -89,7 +89,7 @@ class StartRule(keras.callbacks.Callback):
             set_learning_rate(self.model, self.learning_rate)
         _LOGGER.info(
             "Epoch %d: perplexity %.2f is below %g, the additional terms start.",
-            epoch,
+            epoch + 1,
             math.exp(nats),
             self.perplexity,
         )

@@ -49,7 +49,8 @@ def restore(
         example: Returns a batch, in case the model has to be built first.
 
     Raises:
-        ValueError: If the model has other variables than the checkpoint.
+        ValueError: If the model has other variables than the checkpoint, or a callback
+            cannot use the state that is there.
     """
     arrays = {
         name.removeprefix(_VARIABLES): array
@@ -57,10 +58,17 @@ def restore(
         if name.startswith(_VARIABLES)
     }
     _create_variables(model, set(arrays), example)
-    write(state_variables(model), arrays, str(checkpoint.path))
+    write(state_variables(model), arrays, checkpoint.origin)
     states = checkpoint.state["callbacks"]
     for callback, state in zip(callbacks, states, strict=True):
-        set_callback_state(callback, join_arrays(state, checkpoint.arrays))
+        try:
+            set_callback_state(callback, join_arrays(state, checkpoint.arrays))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{checkpoint.origin} holds another state of "
+                f"{type(callback).__name__} than this version takes ({error!r}). Go on "
+                "with the version that wrote it, or start anew."
+            ) from error
 
 
 def check_written_for(checkpoint: Checkpoint, expected: Mapping[str, Any]) -> None:
@@ -79,8 +87,8 @@ def check_written_for(checkpoint: Checkpoint, expected: Mapping[str, Any]) -> No
         else:
             difference = f"by another run: its {key} are {known}, here they are {found}"
         raise ValueError(
-            f"ExactResume: {checkpoint.path} was written {difference}. Use another "
-            "directory, or resume=False to start anew."
+            f"ExactResume: {checkpoint.origin} was written {difference}. Use another "
+            "directory, or start anew (resume=False; --noresume)."
         )
 
 

@@ -40,7 +40,7 @@ def test_stops_with_the_metric_the_epoch_and_the_step(tmp_path):
     guard = DivergenceGuard(every_steps=2)
     with pytest.raises(
         TrainingDivergedError,
-        match=r"epoch 0 \(from 0\), at step 4: loss = nan, nll = nan; learning rate",
+        match=r"epoch 1, at step 4: loss = nan, nll = nan; learning rate",
     ):
         train(tmp_path, callbacks=[Break(0, 2), guard])
 
@@ -60,7 +60,7 @@ def test_falls_back_to_the_best_weights(tmp_path, caplog):
 
     with caplog.at_level(logging.WARNING):
         result = train(tmp_path / "one", **make())
-    assert "Recovery 1 of at most 3: weights of epoch 0, learning rate 0.125" in (
+    assert "Recovery 1 of at most 3: weights of epoch 1, learning rate 0.125" in (
         caplog.text
     )
     assert result["callbacks"][1].recoveries == 1
@@ -77,7 +77,7 @@ def test_falls_back_to_the_best_weights(tmp_path, caplog):
 def test_without_best_weights_the_last_look_is_used(tmp_path, caplog):
     guard = DivergenceGuard(every_steps=2, recover=True)
     result = train(tmp_path, epochs=1, callbacks=[guard, Break(0, 3)])
-    assert "weights of epoch 0" in caplog.text
+    assert "weights of epoch 1" in caplog.text
     assert np.all(np.isfinite(result["history"]["val_loss"]))
 
 
@@ -112,7 +112,7 @@ def test_falls_back_to_the_epoch_with_the_best_monitor(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         result = train(tmp_path / "one", **make())
     # The second epoch was the best; its weights and the count of then come back.
-    assert "weights of epoch 1, learning rate 0.45" in caplog.text
+    assert "weights of epoch 2, learning rate 0.45" in caplog.text
     counter = result["callbacks"][1]
     assert counter.steps == 2 * STEPS + (STEPS - 5)
     resumed = interrupted(tmp_path / "two", 3 * STEPS + 1, 4, make=make, every_steps=1)

@@ -76,6 +76,63 @@ def test_resumes_from_the_end_of_an_epoch(expected, tmp_path):
     assert_same(result, expected)
 
 
+@pytest.mark.parametrize("moment", [4, STEPS])
+def test_an_interrupt_leaves_a_checkpoint(expected, tmp_path, monkeypatch, moment):
+    class Interrupting(ExactResume):
+        left = moment
+
+        def on_train_batch_begin(self, batch, logs=None):
+            super().on_train_batch_begin(batch, logs)
+            self.left -= 1
+            if self.left == 0:
+                self.interrupt()
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.training.toy.ExactResume", Interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path)
+    result = train(tmp_path)
+    assert result["first"] == divmod(moment, STEPS)
+    assert_same(result, expected)
+
+
+def _made_by_older_code(folder):
+    """Takes away what checkpoints and rows have had only since format 1."""
+    for path in (folder / "checkpoints").glob("*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        assert manifest.pop("format") == 1
+        path.write_text(json.dumps(manifest))
+    log = folder / "metrics.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    rows = [{**row, "epoch": row["epoch"] - 1} for row in rows]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_a_run_of_older_code_goes_on_to_the_same_bits(expected, tmp_path):
+    with pytest.raises(Interruption):
+        train(tmp_path, extra=(InterruptAt(STEPS + 3, interrupt),), every_steps=1)
+    _made_by_older_code(tmp_path)
+    result = train(tmp_path)
+    assert result["first"] == (1, 2)
+    assert_same(result, expected)
+
+
+def test_an_older_checkpoint_that_does_not_fit_is_refused_by_its_format(tmp_path):
+    train(tmp_path, epochs=1)
+    _made_by_older_code(tmp_path)
+    older = r"checkpoint-00000001 \(of format 0, this version writes 1\)"
+    with pytest.raises(ValueError, match=f"{older} does not fit this model"):
+        train(tmp_path, epochs=2, optimizer=keras.optimizers.SGD(0.5))
+
+    class MetricsLog(keras.callbacks.Callback):
+        def set_state(self, state):
+            self.rows = state["lines"]
+
+    others = [MetricsLog(), LearningRateHalving()]
+    with pytest.raises(ValueError, match=f"{older} holds another state of MetricsLog"):
+        train(tmp_path, epochs=2, callbacks=others)
+
+
 def test_averaged_weights_are_put_in_place_again(tmp_path):
     """Keras does it after the last epoch; a run that has none left must, too."""
 
@@ -233,7 +290,7 @@ def test_no_checkpoint_of_broken_weights(tmp_path):
             if epoch == 1:
                 self.model.out.bias.assign(self.model.out.bias * np.nan)
 
-    with pytest.raises(ArithmeticError, match=r"epoch 1 .* at step 2: .*nll = nan"):
+    with pytest.raises(ArithmeticError, match=r"epoch 2, at step 2: .*nll = nan"):
         train(
             tmp_path,
             every_steps=1,
