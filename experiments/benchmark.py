@@ -27,9 +27,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import pathlib
 import time
 from collections.abc import Callable
 
+from experiments import run_lock
 from experiments.benchmarks.machine import OtherPrograms
 from experiments.benchmarks.preset import PRESETS, Preset
 from experiments.benchmarks.report import Report
@@ -65,6 +67,7 @@ def main(config: Config) -> Report:
     Raises:
         ValueError: If an option is impossible, or the output folder holds something
             else.
+        BlockingIOError: If another process writes there.
     """
     if config.preset not in PRESETS:
         raise ValueError(
@@ -81,8 +84,12 @@ def main(config: Config) -> Report:
         raise ValueError(
             f"--rows must be some of {', '.join(rows)}; found {', '.join(unknown)}."
         )
+    with run_lock.held(pathlib.Path(config.output_dir) / "benchmark"):
+        return _measure(config, rows, corpus_name(config.data_dir))
+
+
+def _measure(config: Config, rows: dict[str, Callable[[], Row]], corpus: str) -> Report:
     report = Report(config.output_dir, config.preset)
-    corpus = corpus_name(config.data_dir)
     inputs = {"seeds": list(config.seeds), "corpus": corpus}
     wanted = [name for name in rows if not config.rows or name in config.rows]
     for number, name in enumerate(wanted, start=1):

@@ -22,14 +22,36 @@ def setting(default: Any, help: str) -> Any:
     return dataclasses.field(default=default, metadata={"help": help})
 
 
+def start(main: Callable[[list[str]], Any]) -> None:
+    """Runs a binary and ends with it; a mistake in a flag is told in one line.
+
+    Args:
+        main: Gets what is no flag, see `refuse_arguments`.
+    """
+    app.run(main, flags_parser=_parse)
+
+
+def _parse(arguments: list[str]) -> list[str]:
+    try:
+        return flags.FLAGS(arguments)
+    except flags.Error as error:
+        # What a flag may be is over several lines at times.
+        message = " ".join(str(error).split())
+        sys.exit(f"error: {message} (--help lists the flags)")
+
+
 @contextlib.contextmanager
 def user_errors() -> Iterator[None]:
     """Ends the program with one line where a user's mistake was found.
 
-    So ends training that diverges. `--verbosity=1` shows where it happened.
+    So ends training that diverges, or that Ctrl-C interrupts (with status 130).
+    `--verbosity=1` shows where it happened.
     """
     try:
         yield
+    except KeyboardInterrupt:
+        print(f"interrupted{_how_to_go_on()}", file=sys.stderr)
+        sys.exit(130)
     except (ValueError, OSError, ArithmeticError) as error:
         # Not earlier: importing TensorFlow takes seconds.
         from rlm_tf.training import TrainingDivergedError
@@ -40,6 +62,16 @@ def user_errors() -> Iterator[None]:
         sys.exit(f"error: {error}")
 
 
+def _how_to_go_on() -> str:
+    if "resume" not in flags.FLAGS:
+        return "."
+    resume = flags.FLAGS["resume"]
+    if resume.value:
+        return "; the same command goes on from here."
+    word = "without --noresume" if resume.default else "with --resume"
+    return f"; the same command {word} goes on from here."
+
+
 def refuse_arguments(arguments: list[str]) -> None:
     """Ends the program if anything but flags was given, such as `--resume false`.
 
@@ -47,7 +79,10 @@ def refuse_arguments(arguments: list[str]) -> None:
         arguments: What absl gives to `main`: the program, then what it did not read.
     """
     if len(arguments) > 1:
-        raise app.UsageError(f"unexpected arguments: {' '.join(arguments[1:])}")
+        sys.exit(
+            f"error: unexpected arguments: {' '.join(arguments[1:])} (--help lists the "
+            "flags)"
+        )
 
 
 def run(main: Callable[[Any], Any], config_class: type) -> None:
@@ -90,7 +125,7 @@ def run(main: Callable[[Any], Any], config_class: type) -> None:
                 values[field.name] = value
             main(config_class(**values))
 
-    app.run(from_flags)
+    start(from_flags)
 
 
 def define_flags(

@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import pathlib
 
-from absl import app, flags
+from absl import flags
 
 from experiments import flags as config_flags
 from experiments.quiet import silence_tensorflow
@@ -75,6 +75,7 @@ def _train_all() -> None:
                 functools.partial(
                     training.train, checkpoint_seconds=FLAGS.checkpoint_seconds
                 ),
+                report.NEEDS,
             )
             for run in runs
         ],
@@ -119,6 +120,12 @@ def _runs_of_arms(seeds: list[int]) -> list[Run]:
     arms = FLAGS.arms
     if FLAGS["arm"].present and FLAGS["arms"].present:
         raise ValueError("give --arm or --arms, not both.")
+    unknown = [arm for arm in arms if arm not in configs.ARMS]
+    if unknown:
+        raise ValueError(
+            f"--arms must be some of {', '.join(configs.ARMS)}; found "
+            f"{', '.join(map(repr, unknown))}."
+        )
     if FLAGS["arm"].present or (FLAGS.preset == "paper" and not FLAGS["arms"].present):
         arms = [preset.arm]
     chosen = [
@@ -162,7 +169,7 @@ def _project() -> None:
 
 def run() -> None:
     """Entry point of `python -m experiments.imm_lm`."""
-    app.run(main)
+    config_flags.start(main)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import pathlib
 
-from absl import app, flags
+from absl import flags
 
-from experiments.flags import refuse_arguments
+from experiments import flags as config_flags
 from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
 from experiments.imm import report, scarcity  # noqa: E402
-from experiments.imm.row import read_row  # noqa: E402
+from experiments.imm.row import rows_of_studies  # noqa: E402
 from experiments.imm.studies import STUDIES  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -27,9 +27,13 @@ flags.DEFINE_string("output_dir", "experiments/figures", "Folder of the figures.
 
 def main(arguments: list[str]) -> None:
     """Reports every study that has rows."""
-    refuse_arguments(arguments)
-    results, figures = pathlib.Path(FLAGS.results_dir), pathlib.Path(FLAGS.output_dir)
-    rows = {name: _rows(results / name) for name in STUDIES}
+    config_flags.refuse_arguments(arguments)
+    with config_flags.user_errors():
+        _report(pathlib.Path(FLAGS.results_dir), pathlib.Path(FLAGS.output_dir))
+
+
+def _report(results: pathlib.Path, figures: pathlib.Path) -> None:
+    rows = rows_of_studies(results, STUDIES, report.NEEDS)
     for name, members in rows.items():
         if not members:
             continue
@@ -52,9 +56,5 @@ def main(arguments: list[str]) -> None:
         scarcity.scarcity_figure(amounts, figures / "imm_lm_scarcity.png")
 
 
-def _rows(folder: pathlib.Path) -> list[report.Row]:
-    return [read_row(path) for path in sorted(folder.glob("*.json"))]
-
-
 if __name__ == "__main__":
-    app.run(main)
+    config_flags.start(main)

@@ -15,7 +15,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 
 from experiments import flags as config_flags
 from experiments.quiet import silence_tensorflow
@@ -24,7 +24,7 @@ silence_tensorflow()
 
 import keras  # noqa: E402
 
-from experiments import run_files, run_flags  # noqa: E402
+from experiments import run_files, run_flags, run_lock  # noqa: E402
 from experiments.run_list import finished_rows, run_all  # noqa: E402
 from experiments.vae import (  # noqa: E402
     report,
@@ -200,17 +200,19 @@ def _search(
     given = set(config_flags.given_flags(VaeConfig)) & {*space}
     if given:
         raise ValueError(f"--trials tunes what is given: {', '.join(sorted(given))}.")
-    return sweep.search(
-        config,
-        corpora.get(config.corpus),
-        space,
-        pathlib.Path(FLAGS.output_dir),
-        trials=FLAGS.trials,
-        initial=FLAGS.initial if FLAGS.search == "gp" else FLAGS.trials,
-        trade=FLAGS.trade,
-        strategy=FLAGS.strategy,
-        resume=FLAGS.resume,
-    )
+    output = pathlib.Path(FLAGS.output_dir)
+    with run_lock.held(output / "search"):
+        return sweep.search(
+            config,
+            corpora.get(config.corpus),
+            space,
+            output,
+            trials=FLAGS.trials,
+            initial=FLAGS.initial if FLAGS.search == "gp" else FLAGS.trials,
+            trade=FLAGS.trade,
+            strategy=FLAGS.strategy,
+            resume=FLAGS.resume,
+        )
 
 
 def _configs() -> dict[str, VaeConfig]:
@@ -234,7 +236,7 @@ def _configs() -> dict[str, VaeConfig]:
 
 def run() -> None:
     """Entry point of `python -m experiments.mi_vae`."""
-    app.run(main)
+    config_flags.start(main)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import pathlib
 
-from absl import app, flags
+from absl import flags
 
 from experiments import flags as config_flags
 from experiments.quiet import silence_tensorflow
@@ -94,6 +94,7 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
             functools.partial(
                 training.train, checkpoint_seconds=FLAGS.checkpoint_seconds
             ),
+            report.NEEDS,
         )
         for name, config in chosen.items()
     ]
@@ -163,7 +164,7 @@ def _configs() -> dict[str, configs.RunConfig]:
 
 def run() -> None:
     """Entry point of `python -m experiments.mogrifier_lm`."""
-    app.run(main)
+    config_flags.start(main)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pathlib
 
-from absl import app, flags
+from absl import flags
 
-from experiments.flags import refuse_arguments
+from experiments import flags as config_flags
 from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
-from experiments.imm.row import read_row  # noqa: E402
+from experiments.imm.row import rows_of_studies  # noqa: E402
 from experiments.mogrifier import evidence_report, report  # noqa: E402
 from experiments.mogrifier.studies import STUDIES  # noqa: E402
 
@@ -29,13 +29,14 @@ flags.DEFINE_string("output_dir", "experiments/figures", "Folder of the figures.
 
 def main(arguments: list[str]) -> None:
     """Reports every study that has rows."""
-    refuse_arguments(arguments)
-    results, figures = pathlib.Path(FLAGS.results_dir), pathlib.Path(FLAGS.output_dir)
+    config_flags.refuse_arguments(arguments)
+    with config_flags.user_errors():
+        _report(pathlib.Path(FLAGS.results_dir), pathlib.Path(FLAGS.output_dir))
+
+
+def _report(results: pathlib.Path, figures: pathlib.Path) -> None:
+    rows = rows_of_studies(results, STUDIES, report.NEEDS)
     figures.mkdir(parents=True, exist_ok=True)
-    rows = {
-        name: [read_row(path) for path in sorted((results / name).glob("*.json"))]
-        for name in STUDIES
-    }
     for name, members in rows.items():
         if not members:
             continue
@@ -55,4 +56,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    config_flags.start(main)

@@ -5,20 +5,21 @@ A binary names its parts and presets; this module defines its flags and runs it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
-import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 
 from experiments import flags as config_flags
+from experiments import run_lock
 from experiments.benchmarks import machine
-from experiments.run_files import write_json
+from experiments.run_files import check_converged, read_json, remove, write_json
 
 FLAGS = flags.FLAGS
 
@@ -89,7 +90,7 @@ def run_study(study: Study) -> None:
         with config_flags.user_errors():
             _run(study)
 
-    app.run(main)
+    config_flags.start(main)
 
 
 def _run(study: Study) -> None:
@@ -111,29 +112,33 @@ def _run(study: Study) -> None:
     for number, name in enumerate(wanted, start=1):
         path = results / f"{name}.json"
         place = f"[{number}/{len(wanted)}] {name}"
-        if FLAGS.resume and path.exists():
-            _check_same(study, name, config, path)
-            print(f"{place}: done before", flush=True)
-            continue
-        print(place, flush=True)
-        began = time.perf_counter()
-        folder = output / "checkpoints" / name
-        resumed = FLAGS.resume and (folder / "config.json").exists()
-        numbers = _compute(study, name, config, folder)
-        seconds = round(time.perf_counter() - began, 1)
-        print(f"{place}: {seconds} s", flush=True)
-        numbers |= {
-            "config": dataclasses.asdict(config),
-            "command": _command(study, name, config),
-            "seconds": seconds,
-            # If so, the seconds are those of the last process.
-            "resumed": resumed,
-            "machine": machine.environment()["machine"],
-            "commit": machine.commit(),
-            "finished": time.strftime("%Y-%m-%d"),
-        }
-        write_json(path, numbers)
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.ExitStack() as stack:
+            if not FLAGS.resume or not path.exists():
+                stack.enter_context(run_lock.held(output / name))
+            if FLAGS.resume and path.exists():
+                _check_same(study, name, config, path)
+                print(f"{place}: done before", flush=True)
+                continue
+            print(place, flush=True)
+            began = time.perf_counter()
+            folder = output / "checkpoints" / name
+            resumed = FLAGS.resume and (folder / "config.json").exists()
+            numbers = _compute(study, name, config, folder)
+            check_converged(**{name: numbers})
+            seconds = round(time.perf_counter() - began, 1)
+            print(f"{place}: {seconds} s", flush=True)
+            numbers |= {
+                "config": dataclasses.asdict(config),
+                "command": _command(study, name, config),
+                "seconds": seconds,
+                # If so, the seconds are those of the last process.
+                "resumed": resumed,
+                "machine": machine.environment()["machine"],
+                "commit": machine.commit(),
+                "finished": time.strftime("%Y-%m-%d"),
+            }
+            write_json(path, numbers)
+            remove(folder)
     found = {
         name: read_numbers(results / f"{name}.json")
         for name in study.parts
@@ -151,7 +156,7 @@ def _compute(study: Study, part: str, config: Any, folder: pathlib.Path) -> Numb
         return study.parts[part](config)
     settings = folder / "config.json"
     if not FLAGS.resume:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
     elif settings.exists():
         _check_same(study, part, config, settings)
     write_json(settings, {"config": dataclasses.asdict(config)})
@@ -164,16 +169,15 @@ def read_numbers(path: pathlib.Path) -> Numbers:
     Raises:
         ValueError: If it is damaged.
     """
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}); remove it.") from None
+    return read_json(path, "remove it", ("config",))
 
 
 def _check_same(study: Study, part: str, config: Any, path: pathlib.Path) -> None:
     # As JSON has it: tuples become lists.
     wanted = json.loads(json.dumps(dataclasses.asdict(config)))
-    earlier = read_numbers(path).get("config", {})
+    earlier = read_numbers(path)["config"]
+    if not isinstance(earlier, dict):
+        raise ValueError(f"{path} is damaged (its config is no object); remove it.")
     differing = [
         f"{key} was {earlier.get(key)!r} and is {wanted.get(key)!r}"
         for key in {**earlier, **wanted}

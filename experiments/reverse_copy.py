@@ -8,7 +8,7 @@ row exists is skipped, and one that was killed goes on where it stood (--resume)
 
 from __future__ import annotations
 
-from absl import app, flags
+from absl import flags
 
 from experiments import flags as config_flags
 from experiments.quiet import silence_tensorflow
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
 
 def run() -> None:
     """Entry point of `python -m experiments.reverse_copy`."""
-    app.run(main)
+    config_flags.start(main)
 
 
 if __name__ == "__main__":

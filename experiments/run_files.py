@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import pathlib
 import re
 import shutil
+import signal
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -18,10 +22,12 @@ import tqdm
 
 from experiments.benchmarks.machine import OtherPrograms
 from rlm_tf.averaging import WeightAveraging
+from rlm_tf.file_errors import naming
 from rlm_tf.training import (
     ExactResume,
     MetricsLog,
     ResumableBatches,
+    TrainingDivergedError,
     read_metrics_log,
 )
 
@@ -33,22 +39,116 @@ def write_json(path: pathlib.Path, content: Any) -> None:
     """Writes JSON beside the file and renames it, so that no reader sees half of it.
 
     Lists of numbers take one line each: rows of many runs would be mostly indentation.
+
+    Raises:
+        ValueError: If a number is not finite, which JSON has no way to write.
+        OSError: If the file cannot be written; names it.
     """
+    try:
+        written = json.dumps(content, indent=1, allow_nan=False)
+    except ValueError:
+        found = first_not_finite(content)
+        raise ValueError(f"{path} is not written: {found} is no number.") from None
+    text = _NUMBERS.sub(lambda found: re.sub(r"\s+", "", found[0]), written)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    text = _NUMBERS.sub(
-        lambda found: re.sub(r"\s+", "", found[0]), json.dumps(content, indent=1)
+    try:
+        with naming(path):
+            beside.write_text(text + "\n", "utf-8")
+            beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def read_json(
+    path: pathlib.Path, remedy: str, needs: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Returns the JSON object of a file that some run has written.
+
+    Args:
+        path: The file.
+        remedy: What to do if it is damaged, for the message.
+        needs: What the object must have.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is damaged or something else; names the file.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged ({error}); {remedy}.") from None
+    found = f"a {type(content).__name__}"
+    if isinstance(content, dict):
+        missing = [name for name in needs if name not in content]
+        if not missing:
+            return content
+        found = f"one without {', '.join(missing)}"
+    raise ValueError(
+        f"{path} is damaged (expected a JSON object, found {found}); {remedy}."
     )
-    beside.write_text(text + "\n", "utf-8")
-    beside.replace(path)
+
+
+def first_not_finite(content: Any, name: str = "") -> str | None:
+    """Returns `name = value` of a number in JSON content that is not finite, or None.
+
+    The name is where it stands: `perplexity.valid`.
+    """
+    if isinstance(content, float) and not math.isfinite(content):
+        return f"{name} = {content}"
+    children: Any = ()
+    if isinstance(content, dict):
+        children = content.items()
+    elif isinstance(content, list | tuple):
+        children = enumerate(content)
+    for key, child in children:
+        found = first_not_finite(child, f"{name}.{key}" if name else str(key))
+        if found is not None:
+            return found
+    return None
+
+
+def check_converged(**measured: Any) -> None:
+    """Raises TrainingDivergedError if what a trained model is worth is not finite.
+
+    Args:
+        **measured: Numbers by name, in any nesting.
+    """
+    found = first_not_finite(measured)
+    if found is not None:
+        raise TrainingDivergedError(
+            f"Training diverged: {found}. Lower the learning rate."
+        )
+
+
+def with_nulls(content: Any) -> Any:
+    """Returns JSON content with null for numbers that are not finite."""
+    if isinstance(content, dict):
+        return {key: with_nulls(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [with_nulls(value) for value in content]
+    return (
+        None if isinstance(content, float) and not math.isfinite(content) else content
+    )
 
 
 def clear_run(folder: pathlib.Path) -> None:
     """Removes what a training run has written into its folder."""
     for name in ("checkpoints", "tensorboard"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+        remove(folder / name)
     for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
-        (folder / name).unlink(missing_ok=True)
+        remove(folder / name)
+
+
+def remove(path: pathlib.Path) -> None:
+    """Removes a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def fit_resumably(
@@ -76,14 +176,40 @@ def fit_resumably(
     saver = ExactResume(
         folder / "checkpoints", data, kept, every_seconds=checkpoint_seconds
     )
-    model.fit(
-        data.dataset,
-        epochs=epochs,
-        shuffle=False,
-        callbacks=[saver, *others, EpochProgress(folder.name, epochs)],
-        verbose=0,
-        **options,
-    )
+    with interruptible(saver):
+        model.fit(
+            data.dataset,
+            epochs=epochs,
+            shuffle=False,
+            callbacks=[saver, *others, EpochProgress(folder.name, epochs)],
+            verbose=0,
+            **options,
+        )
+
+
+@contextlib.contextmanager
+def interruptible(saver: ExactResume) -> Iterator[None]:
+    """Lets Ctrl-C end `fit()` with a checkpoint; a second one ends it at once."""
+    before = signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if before is not signal.default_int_handler or not in_main:
+        # Somebody else decides, or ignores it; only the main thread handles signals.
+        yield
+        return
+
+    def interrupt(*_: Any) -> None:
+        signal.signal(signal.SIGINT, before)
+        saver.interrupt()
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        late = signal.getsignal(signal.SIGINT) is before
+        signal.signal(signal.SIGINT, before)
+    if late:
+        # It came after the last epoch.
+        raise KeyboardInterrupt
 
 
 class TensorBoardScalars(keras.callbacks.Callback):
@@ -185,7 +311,8 @@ class StepTimer(keras.callbacks.Callback):
 class EpochProgress(keras.callbacks.Callback):
     """Prints one line an epoch: where training stands and when it will be over.
 
-    On a terminal a bar shows the steps of the epoch meanwhile.
+    On a terminal a bar shows the steps of the epoch meanwhile. Training that ends
+    before its last epoch is said to.
     """
 
     def __init__(self, name: str, epochs: int):
@@ -229,6 +356,13 @@ class EpochProgress(keras.callbacks.Callback):
         parts.append(f"{each:.1f} s/epoch")
         parts.append(f"{(self.epochs - epoch - 1) * each / 60:.1f} min left")
         print("  ".join(parts), flush=True)
+        stopped = getattr(self.model, "stop_training", False)
+        if stopped and epoch + 1 < self.epochs:
+            print(
+                f"{self.name}: stopped early, after epoch {epoch + 1} of "
+                f"{self.epochs}: validation does not improve any more",
+                flush=True,
+            )
 
     def _close_bar(self) -> None:
         if self._bar is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from experiments import run_files
+from experiments import run_files, run_lock
 from experiments.benchmarks import machine
 from experiments.imm.config import check_same_settings
 from experiments.imm.row import read_row
@@ -22,12 +23,14 @@ class Run(NamedTuple):
         prepare: Builds what is needed, and writes nothing.
         train: Maps that and a folder to the row of results; goes on with what it finds
             there.
+        needs: What its row must have to be reported.
     """
 
     name: str
     settings: dict[str, Any]
     prepare: Callable[[], Any]
     train: Callable[[Any, pathlib.Path], dict[str, Any]]
+    needs: Sequence[str] = ()
 
 
 def run_all(
@@ -43,7 +46,9 @@ def run_all(
             as soon as the first run is prepared, which finds most mistakes.
 
     Raises:
-        ValueError: If two runs have one name, or files are of other settings.
+        ValueError: If two runs have one name, or files are damaged or of other
+            settings.
+        BlockingIOError: If another process makes a run.
         TrainingDivergedError: After the other runs, if one has diverged.
     """
     names = [run.name for run in runs]
@@ -60,16 +65,20 @@ def run_all(
     for number, run in enumerate(runs, start=1):
         path = results / f"{run.name}.json"
         place = f"[{number}/{len(runs)}] {run.name}"
-        if path.exists() and not anew:
-            print(f"{place}: done before", flush=True)
-            rows.append(read_row(path))
-            continue
-        print(place, flush=True)
-        # The graphs of a run are of no use to the next.
-        with released_graphs():
+        with contextlib.ExitStack() as stack:
+            if anew or not path.exists():
+                stack.enter_context(run_lock.held(output / run.name))
+            # Another process may have been through with it just now.
+            if path.exists() and not anew:
+                print(f"{place}: done before", flush=True)
+                rows.append(read_row(path, run.needs))
+                continue
+            print(place, flush=True)
+            # The graphs of a run are of no use to the next.
+            stack.enter_context(released_graphs())
             prepared = run.prepare()
             if anew:
-                _forget_earlier(runs, output, results)
+                _forget_earlier(runs, run, output, results)
                 anew = False
             try:
                 found = run.train(prepared, output / run.name)
@@ -78,6 +87,7 @@ def run_all(
                 print(f"{place}: {error}", flush=True)
             else:
                 row = {**found, "name": run.name, "settings": run.settings}
+                row = run_files.with_nulls(row)
                 run_files.write_json(path, row)
                 rows.append(row)
             del prepared
@@ -88,38 +98,59 @@ def run_all(
 
 def finished_rows(runs: Sequence[Run], results: pathlib.Path) -> list[dict[str, Any]]:
     """Returns the rows of the runs that are done, in order."""
-    paths = [results / f"{run.name}.json" for run in runs]
-    return [read_row(path) for path in paths if path.exists()]
+    paths = {results / f"{run.name}.json": run for run in runs}
+    return [read_row(path, run.needs) for path, run in paths.items() if path.exists()]
 
 
 def _check_earlier(run: Run, output: pathlib.Path, results: pathlib.Path) -> None:
     """Raises ValueError where files of another run would be taken for this one's."""
-    row, settings = results / f"{run.name}.json", output / run.name / "config.json"
-    where = row if row.exists() else settings
-    if where.exists():
-        check_same_settings(
-            _settings_in(where),
-            run.settings,
-            str(where),
-            "another --output_dir (and --results_dir), or --noresume to start anew",
-        )
+    row, config = results / f"{run.name}.json", output / run.name / "config.json"
+    if row.exists():
+        where, found = row, _settings_of_row(row)
+    elif config.exists():
+        where = config
+        found = run_files.read_json(config, "remove its folder, or say --noresume")
+    else:
+        return
+    check_same_settings(
+        found,
+        run.settings,
+        str(where),
+        "another --output_dir (and --results_dir), or --noresume to start anew",
+    )
 
 
-def _settings_in(path: pathlib.Path) -> dict[str, Any]:
-    content = read_row(path)
-    if "settings" in content:
-        return content["settings"]
-    if "config" in content:
+def _settings_of_row(path: pathlib.Path) -> dict[str, Any]:
+    row = read_row(path)
+    found = row.get("settings")
+    if found is None and isinstance(row.get("config"), dict):
         # A row of `experiments.imm_lm` before rows had settings.
-        digest = content.get("corpus", {}).get("text_sha256")
-        return {**content["config"], "text_sha256": digest}
-    return content
+        corpus = row.get("corpus")
+        digest = corpus.get("text_sha256") if isinstance(corpus, dict) else None
+        found = {**row["config"], "text_sha256": digest}
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{path} is no row of a run: it has no settings; remove it, and the run "
+            "is made again."
+        )
+    return found
 
 
 def _forget_earlier(
-    runs: Sequence[Run], output: pathlib.Path, results: pathlib.Path
+    runs: Sequence[Run], held: Run, output: pathlib.Path, results: pathlib.Path
 ) -> None:
-    """Removes what the runs have left, so that a kill leaves nothing to be mistaken."""
-    for run in runs:
-        (results / f"{run.name}.json").unlink(missing_ok=True)
-        run_files.clear_run(output / run.name)
+    """Removes what the runs have left, so that a kill leaves nothing to be mistaken.
+
+    Args:
+        runs: All of them.
+        held: The one of them whose lock this process has.
+        output: Of the runs.
+        results: Of the rows.
+    """
+    with contextlib.ExitStack() as stack:
+        for run in runs:
+            if run is not held:
+                stack.enter_context(run_lock.held(output / run.name))
+        for run in runs:
+            run_files.remove(results / f"{run.name}.json")
+            run_files.clear_run(output / run.name)

@@ -14,10 +14,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
-import shutil
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 
 from experiments import flags as config_flags
 from experiments.quiet import silence_tensorflow
@@ -26,8 +25,8 @@ silence_tensorflow()
 
 import keras  # noqa: E402
 
+from experiments import run_lock  # noqa: E402
 from experiments.imm.config import check_same_settings  # noqa: E402
-from experiments.imm.row import read_row  # noqa: E402
 from experiments.mogrifier import config as configs  # noqa: E402
 from experiments.mogrifier import evaluating, training, tuning  # noqa: E402
 from experiments.mogrifier.presets import PRESETS  # noqa: E402
@@ -37,7 +36,7 @@ from experiments.mogrifier.search_spaces import (  # noqa: E402
     SPACES,
     Space,
 )
-from experiments.run_files import write_json  # noqa: E402
+from experiments.run_files import read_json, remove, write_json  # noqa: E402
 from experiments.run_settings import settings_of  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.evaluation.window_stream import language_model_of  # noqa: E402
@@ -69,7 +68,8 @@ config_flags.define_flags(configs.RunConfig, without=("seed",))
 def main(arguments: list[str]) -> None:
     """Runs the trials that are missing, then draws and lists them."""
     config_flags.refuse_arguments(arguments)
-    with config_flags.user_errors():
+    search = pathlib.Path(FLAGS.output_dir) / "search"
+    with config_flags.user_errors(), run_lock.held(search):
         _search()
 
 
@@ -81,7 +81,7 @@ def _search() -> None:
     dynamic = FLAGS.space in DYNAMIC_SPACES
     space = {**SPACES, **DYNAMIC_SPACES}[FLAGS.space]
     if not FLAGS.resume:
-        shutil.rmtree(output / "search", ignore_errors=True)
+        remove(output / "search")
     run = _evaluations(output) if dynamic else _trainings(output, space, seeds[0])
     tuner = tuning.Tuner(
         space,
@@ -162,7 +162,9 @@ def _evaluations(output: pathlib.Path) -> tuning.Try:
             f"--space={FLAGS.space} needs --run_dir, the folder of a finished run with "
             f"model.keras; found {FLAGS.run_dir!r}."
         )
-    settings = read_row(folder / "config.json")
+    settings = read_json(
+        folder / "config.json", "use another --run_dir", ("corpus", "fraction")
+    )
     corpus = load_corpus(settings["corpus"], FLAGS.data_dir)
     _check_same(output, settings)
     model = language_model_of(
@@ -180,14 +182,17 @@ def _check_same(output: pathlib.Path, settings: dict[str, Any]) -> None:
     path = output / "search.json"
     if path.exists() and (output / "search").exists():
         check_same_settings(
-            read_row(path), wanted, str(path), "another --output_dir, or --noresume"
+            read_json(path, tuning.SEARCH_REMEDY),
+            wanted,
+            str(path),
+            "another --output_dir, or --noresume",
         )
     write_json(path, wanted)
 
 
 def run() -> None:
     """Entry point of `python -m experiments.tune`."""
-    app.run(main)
+    config_flags.start(main)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import tensorflow as tf
 from experiments.averages.config import AveragingConfig
 from experiments.mogrifier import config as mogrifier_config
 from experiments.mogrifier.model import build_model
-from experiments.run_files import EpochProgress
+from experiments.run_files import EpochProgress, interruptible
 from rlm_tf.averaging import WeightAveraging
 from rlm_tf.data import contiguous_batches, load_corpus
 from rlm_tf.data.batches import ContiguousBatches
@@ -97,13 +97,14 @@ def train(
         average.name = f"average_{number}"
     # All averages of a model are written: seldom.
     saver = ExactResume(folder, data, [*averages, *callbacks], every_seconds=600)
-    model.fit(
-        data.dataset,
-        epochs=epochs,
-        shuffle=False,
-        verbose=0,
-        callbacks=[saver, EpochProgress("language model", epochs)],
-    )
+    with interruptible(saver):
+        model.fit(
+            data.dataset,
+            epochs=epochs,
+            shuffle=False,
+            verbose=0,
+            callbacks=[saver, EpochProgress("language model", epochs)],
+        )
     return model
 
 

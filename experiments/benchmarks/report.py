@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.benchmarks.machine import environment
 from experiments.benchmarks.timing import Line, Row
+from rlm_tf.file_errors import naming
 
 _JSON, _TABLE = "benchmark.json", "benchmark.md"
 # Cores used by other programs from which on times are visibly wrong.
@@ -36,9 +37,12 @@ class Report:
         if path.is_file():
             try:
                 found = json.loads(path.read_text())
-                rows, other = found["rows"], found["preset"]
-            except (ValueError, KeyError, TypeError):
-                raise ValueError(f"{path} is not a file of this benchmark.") from None
+                rows, other = dict(found["rows"]), found["preset"]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                raise ValueError(
+                    f"{path} is not a file of this benchmark; remove it, or give "
+                    "another --output_dir."
+                ) from None
             if other != preset:
                 raise ValueError(
                     f"{path} holds rows of the preset {other!r}: give another "
@@ -77,7 +81,8 @@ class Report:
         self.rows = {key: self.rows[key] for key in order if key in self.rows}
         self.folder.mkdir(parents=True, exist_ok=True)
         content = {"preset": self.preset, "rows": self.rows}
-        _write(self.folder / _JSON, json.dumps(content, indent=1) + "\n")
+        text = json.dumps(content, indent=1, allow_nan=False)
+        _write(self.folder / _JSON, text + "\n")
         _write(self.folder / _TABLE, self.table())
 
     def holds(self, name: str, inputs: dict[str, Any]) -> bool:
@@ -131,5 +136,6 @@ def _listed(values: set[str | None]) -> str:
 def _write(path: pathlib.Path, text: str) -> None:
     """Writes beside and renames, so that a kill leaves the old file or the new one."""
     beside = path.with_name(path.name + ".part")
-    beside.write_text(text)
+    with naming(path):
+        beside.write_text(text)
     beside.replace(path)

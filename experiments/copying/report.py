@@ -12,6 +12,8 @@ import numpy as np
 from experiments.drawing import distinct, save, table, with_deviation
 
 Row = dict[str, Any]
+# What a row must have to be reported.
+NEEDS = ("name", "cell", "length")
 _COLOURS = {"lstm": "#4c4c4c", "mogrifier": "#0072b2", "rlstm": "#009e73"}
 
 

@@ -15,11 +15,13 @@ import tensorflow as tf
 from experiments import run_files
 from experiments.benchmarks import machine
 from experiments.copying.config import PRESETS, CopyConfig
+from experiments.copying.report import NEEDS
 from experiments.mogrifier import config as mogrifier_config
 from experiments.mogrifier.model import make_cell
 from experiments.run_list import Run
 from rlm_tf.averaging import TriggeredAverage, WeightAveraging
 from rlm_tf.data import ReverseCopy
+from rlm_tf.file_errors import naming
 from rlm_tf.models import EncoderDecoder, count_parameters, width_for_budget
 from rlm_tf.training import (
     DivergenceGuard,
@@ -74,6 +76,7 @@ def runs_of(config: CopyConfig, seeds: list[int]) -> list[Run]:
             run.settings(),
             functools.partial(prepare, run),
             functools.partial(train, run),
+            NEEDS,
         )
         for run in runs
     ]
@@ -165,32 +168,38 @@ def train(run: CopyRun, model: EncoderDecoder, folder: pathlib.Path) -> dict[str
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),
     }
+    progress = run_files.EpochProgress(folder.name, config.evaluations)
     try:
-        model.fit(
-            data.dataset,
-            epochs=config.evaluations,
-            shuffle=False,
-            callbacks=[saver, run_files.EpochProgress(folder.name, config.evaluations)],
-            verbose=0,
-        )
+        with run_files.interruptible(saver):
+            model.fit(
+                data.dataset,
+                epochs=config.evaluations,
+                shuffle=False,
+                callbacks=[saver, progress],
+                verbose=0,
+            )
+        with averaging.best(model):
+            losses = {
+                split: float(
+                    model.evaluate(
+                        task.dataset(split, config.eval_examples, config.batch_size),
+                        verbose=0,
+                        return_dict=True,
+                    )["nll"]
+                )
+                for split in ("valid", "test")
+            }
+            run_files.check_converged(nats_per_token=losses)
+            right = _share_of_right_sequences(model, task, config)
+            with naming(folder / "model.keras"):
+                model.save(folder / "model.keras")
     except TrainingDivergedError as error:
         # The others of the grid go on.
         print(f"{folder.name}: {error}", flush=True)
         return {**row, "diverged": str(error), "finished": time.strftime("%Y-%m-%d")}
-    with averaging.best(model):
-        losses = {
-            split: model.evaluate(
-                task.dataset(split, config.eval_examples, config.batch_size),
-                verbose=0,
-                return_dict=True,
-            )["nll"]
-            for split in ("valid", "test")
-        }
-        right = _share_of_right_sequences(model, task, config)
-        model.save(folder / "model.keras")
     return {
         **row,
-        "nats_per_token": {k: float(v) for k, v in losses.items()},
+        "nats_per_token": losses,
         "whole_sequences_right": right,
         "curve": [row["loss"] for row in averaging.evaluations],
         "recoveries": guard.recoveries,

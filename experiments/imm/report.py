@@ -10,6 +10,19 @@ from typing import Any
 import numpy as np
 
 Row = dict[str, Any]
+# What a row must have to be reported.
+NEEDS = (
+    "name",
+    "config",
+    "corpus",
+    "perplexity",
+    "interpolation",
+    "restricted_perplexity",
+    "induced_perplexity",
+    "parameters",
+    "machine",
+    "curve",
+)
 
 # Settings that mean something for some arms only.
 _SETTINGS_OF = {

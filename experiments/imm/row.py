@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 import platform
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -15,6 +15,7 @@ import numpy as np
 from experiments.benchmarks import machine
 from experiments.imm.config import RunConfig
 from experiments.imm.counts import effective_counts
+from experiments.run_files import check_converged, read_json
 from experiments.run_settings import text_digest
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus, contiguous_batches
@@ -85,13 +86,13 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
     log = read_metrics_log(folder / "metrics.jsonl")
     batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
 
-    def perplexities(log_probs: dict[str, np.ndarray]) -> dict[str, float | None]:
+    def perplexities(log_probs: dict[str, np.ndarray]) -> dict[str, float]:
         return {
-            name: _finite(evaluation.perplexity_of(values).perplexity)
+            name: evaluation.perplexity_of(values).perplexity
             for name, values in log_probs.items()
         }
 
-    def interpolation(source: str) -> dict[str, float | None]:
+    def interpolation(source: str) -> dict[str, float]:
         mu = evaluation.tune_interpolation(log_q["valid"], log_p[source]["valid"])
         mixed = {
             name: evaluation.interpolate(log_q[name], log_p[source][name], mu)
@@ -99,8 +100,10 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
         }
         return {"mu": mu, **perplexities(mixed)}
 
-    mixed = {source: interpolation(source) for source in n_grams}
     perplexity = perplexities(log_q)
+    check_converged(perplexity=perplexity)
+    # N-grams may give a word no probability at all: that is no divergence.
+    mixed = {source: interpolation(source) for source in n_grams}
     if config.arm == "interpolation":
         perplexity = {name: mixed[config.restricted_text][name] for name in texts}
     counts = None
@@ -158,11 +161,38 @@ def _over_possible(log_probs: np.ndarray) -> dict[str, float | int]:
     }
 
 
-def _finite(value: float) -> float | None:
-    """JSON has no infinity; n-grams may give a word no probability at all."""
-    return value if np.isfinite(value) else None
+def read_row(path: pathlib.Path, needs: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns a row that `train` has returned and somebody has written.
+
+    Raises:
+        ValueError: If it is damaged, or has nothing under a name that it needs.
+    """
+    return read_json(path, "remove it, and the run is made again", needs)
 
 
-def read_row(path: pathlib.Path) -> dict[str, Any]:
-    """Returns a row that `train` has returned and somebody has written."""
-    return json.loads(path.read_text("utf-8"))
+def rows_of_studies(
+    results: pathlib.Path, studies: Iterable[str], needs: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Returns the rows in the folders of studies; none of those that are not there.
+
+    Args:
+        results: Holds the folders.
+        studies: Their names.
+        needs: What every row must have.
+
+    Raises:
+        ValueError: If there is no row at all, or one is damaged or something else.
+    """
+    rows = {
+        name: [
+            read_row(path, needs) for path in sorted((results / name).glob("*.json"))
+        ]
+        for name in studies
+    }
+    if not any(rows.values()):
+        what = "holds no rows" if results.is_dir() else "is not a folder"
+        raise ValueError(
+            f"--results_dir={results} {what}: expected files such as "
+            f"{results / next(iter(rows)) / 'NAME.json'}."
+        )
+    return rows

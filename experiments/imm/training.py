@@ -13,6 +13,7 @@ from experiments.imm.config import RunConfig
 from experiments.imm.row import Prepared, row_of
 from experiments.run_settings import settings_of, strategy_for
 from rlm_tf.data import Corpus, Noising, contiguous_batches
+from rlm_tf.file_errors import naming
 from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
@@ -109,7 +110,8 @@ def fit(
         validation_data=valid.dataset(),
     )
     halving.best.restore(model)
-    model.save(folder / "model.keras")
+    with naming(folder / "model.keras"):
+        model.save(folder / "model.keras")
     corpus.vocabulary.save(folder / "vocabulary.txt")
     return timer
 

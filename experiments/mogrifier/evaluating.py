@@ -13,7 +13,8 @@ import keras
 import numpy as np
 
 from experiments.benchmarks import machine
-from experiments.run_files import write_json
+from experiments.imm.row import read_row
+from experiments.run_files import with_nulls, write_json
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus
 from rlm_tf.evaluation.window_stream import language_model_of
@@ -67,7 +68,7 @@ def add_ways(
     Raises:
         ValueError: If the model is not there.
     """
-    row = json.loads(path.read_text("utf-8"))
+    row = read_row(path, ("name", "command", "corpus"))
     # As JSON has it: tuples become lists.
     spent = json.loads(json.dumps(settings._asdict()))
     if (row.get("ways") or {}).get("settings") == spent:
@@ -90,6 +91,7 @@ def add_ways(
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),
     }
+    row = with_nulls(row)
     write_json(path, row)
     return row
 

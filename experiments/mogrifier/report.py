@@ -14,6 +14,20 @@ import numpy as np
 from experiments.drawing import save, table, with_deviation
 
 Row = dict[str, Any]
+# What a row must have to be reported.
+NEEDS = (
+    "name",
+    "config",
+    "corpus",
+    "perplexity",
+    "raw_valid_perplexity",
+    "width",
+    "parameters",
+    "seconds",
+    "recoveries",
+    "curve",
+    "step_ms",
+)
 # More are not told apart by their colours.
 _MOST_CURVES = 10
 _CHARACTERS = ("ptb-char", "enwik8", "text8", "mwc-en", "mwc-fi", "tiny-shakespeare")
@@ -136,9 +150,15 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
     for index, (name, group) in enumerate(grouped(rows).items()):
         colour = f"C{index}"
         for number, row in enumerate(group):
-            curve = [point for point in row["curve"] if "averaged_loss" in point]
             unit = row["seconds"] / len(row["curve"]) / 60 if in_minutes else 1
-            positions = [(point["epoch"] + 1) * unit for point in curve]
+            # Not `epoch`, which older rows count from 0.
+            numbered = [
+                (epoch * unit, point)
+                for epoch, point in enumerate(row["curve"], start=1)
+                if point.get("averaged_loss") is not None
+            ]
+            positions = [position for position, _ in numbered]
+            curve = [point for _, point in numbered]
             losses = [point["averaged_loss"] for point in curve]
             if not losses:
                 continue
@@ -146,7 +166,7 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
             highest = min(highest, losses[2 * len(losses) // 5])
             label = name if number == 0 else None
             axes.plot(positions, losses, color=colour, label=label, lw=1.5)
-            raw = [point.get("averaged_raw_loss", math.nan) for point in curve]
+            raw = [point.get("averaged_raw_loss") or math.nan for point in curve]
             axes.plot(positions, raw, color=colour, lw=0.5)
     if math.isfinite(lowest):
         margin = 0.05 * (highest - lowest) + 0.01
@@ -194,6 +214,10 @@ def _unit(rows: Sequence[Row]) -> str:
     return "bits" if names <= set(_CHARACTERS) else "perplexity"
 
 
-def _spread(perplexities: Sequence[float], unit: str) -> str:
-    values = [math.log2(v) for v in perplexities] if unit == "bits" else perplexities
+def _spread(perplexities: Sequence[float | None], unit: str) -> str:
+    # Of a last iterate that diverged there is none.
+    known = [value for value in perplexities if value is not None]
+    if not known:
+        return "-"
+    values = [math.log2(v) for v in known] if unit == "bits" else known
     return with_deviation(values, 3 if unit == "bits" else 2)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
+from experiments.imm.row import read_row
 from experiments.mogrifier.config import RunConfig
 
 # Where the rows of trials are, unless `--results_dir` has some.
@@ -164,7 +164,8 @@ def chosen_trial(arm: str, rows: pathlib.Path = _ROWS) -> str:
                 f"{path} is missing, which the choice of a trial needs: first run "
                 f"--study=trials with --results_dir={rows}."
             )
-        found[trial] = json.loads(path.read_text("utf-8"))["perplexity"]["valid"]
+        row = read_row(path, ("perplexity",))
+        found[trial] = row["perplexity"]["valid"]
     return min(found, key=lambda trial: found[trial])
 
 

@@ -20,6 +20,7 @@ from experiments.run_settings import settings_of, strategy_for, text_digest
 from rlm_tf import averaging, evaluation
 from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
 from rlm_tf.evaluation.window_stream import language_model_of
+from rlm_tf.file_errors import naming
 from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
@@ -117,6 +118,9 @@ def train(
 
     Returns:
         The row of results.
+
+    Raises:
+        TrainingDivergedError: If it does.
     """
     config, corpus, text, batches, width, model = prepared
     run_files.write_json(folder / "config.json", settings_of(config, corpus))
@@ -153,7 +157,8 @@ def train(
         model, data, folder, config.epochs, kept, checkpoint_seconds
     )
     with averages.best(model):
-        model.save(folder / "model.keras")
+        with naming(folder / "model.keras"):
+            model.save(folder / "model.keras")
         corpus.vocabulary.save(folder / "vocabulary.txt")
         perplexity = {
             name: evaluation.evaluate(
@@ -161,6 +166,7 @@ def train(
             ).perplexity
             for name, tokens in (("valid", corpus.valid), ("test", corpus.test))
         }
+        run_files.check_converged(perplexity=perplexity)
         evidence = analyse(language_model_of(model), corpus, text)
     raw = evaluation.evaluate(
         model, corpus.valid, config.batch_size, config.window, prefix=eos

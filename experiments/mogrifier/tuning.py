@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 
 from experiments.drawing import save, table
 from experiments.mogrifier.search_spaces import Range, Space
-from experiments.run_files import write_json
+from experiments.run_files import read_json, with_nulls, write_json
 
 # Maps the values of a trial and its folder to its row of results, which has a `loss`.
 Try = Callable[[dict[str, Any], pathlib.Path], dict[str, Any]]
@@ -21,6 +20,8 @@ Try = Callable[[dict[str, Any], pathlib.Path], dict[str, Any]]
 
 # Nats a token of what diverged: a Gaussian process needs numbers of one size.
 _VERY_BAD = 20.0
+# Of a damaged search.json.
+SEARCH_REMEDY = "use another --output_dir, or --noresume"
 
 
 class Tuner(keras_tuner.Tuner):
@@ -76,7 +77,7 @@ class Tuner(keras_tuner.Tuner):
         row = self.run(values, folder / "run")
         if not row["loss"] < _VERY_BAD:
             row["loss"] = _VERY_BAD
-        write_json(folder / "row.json", {"values": values, **row})
+        write_json(folder / "row.json", with_nulls({"values": values, **row}))
         return {"loss": row["loss"]}
 
     def load_model(self, trial: Any) -> Any:
@@ -106,7 +107,7 @@ def settings_of(values: dict[str, Any], space: Space) -> dict[str, Any]:
 def rows_in(folder: pathlib.Path) -> list[dict[str, Any]]:
     """Returns the rows of the trials that are done, best first."""
     rows = [
-        json.loads(path.read_text("utf-8"))
+        read_json(path, "remove it", ("values", "loss"))
         for path in sorted((folder / "search").glob("trial_*/row.json"))
     ]
     return sorted(rows, key=lambda row: row["loss"])

@@ -13,6 +13,8 @@ from experiments.drawing import save, table, with_deviation
 from rlm_tf.evaluation import pareto_frontier
 
 Row = dict[str, Any]
+# What a row must have to be reported.
+NEEDS = ("name", "config", "evaluation", "step_ms")
 
 
 def points_table(rows: Sequence[Row]) -> str:

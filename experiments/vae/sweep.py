@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import shutil
 from typing import Any
 
 from experiments.imm.config import check_same_settings
-from experiments.imm.row import read_row
 from experiments.mogrifier import tuning
 from experiments.mogrifier.search_spaces import Range, Space
-from experiments.run_files import write_json
+from experiments.run_files import read_json, remove, write_json
 from experiments.vae import training
 from experiments.vae.config import VaeConfig, check_config
 from rlm_tf.data import Corpus
@@ -94,7 +92,7 @@ def search(
         ValueError: If settings are impossible, or the search there is another one.
     """
     if not resume:
-        shutil.rmtree(output / "search", ignore_errors=True)
+        remove(output / "search")
     # A mistake in what all trials share shows now, not in each of them.
     some = dataclasses.replace(config, alpha=2.0 if "alpha" in space else config.alpha)
     check_config(some)
@@ -106,7 +104,10 @@ def search(
     path = output / "search.json"
     if path.exists() and (output / "search").exists():
         check_same_settings(
-            read_row(path), wanted, str(path), "another --output_dir, or --noresume"
+            read_json(path, tuning.SEARCH_REMEDY),
+            wanted,
+            str(path),
+            "another --output_dir, or --noresume",
         )
     write_json(path, wanted)
 

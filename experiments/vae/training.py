@@ -21,8 +21,10 @@ from experiments.run_list import Run
 from experiments.run_settings import settings_of, strategy_for
 from experiments.vae.config import VaeConfig
 from experiments.vae.model import build_model
+from experiments.vae.report import NEEDS
 from rlm_tf.data import Corpus, SentenceBatches, UniformSymbols, Vocabulary
 from rlm_tf.evaluation import LatentUsage, latent_usage, quantised_usage
+from rlm_tf.file_errors import naming
 from rlm_tf.models import MonteCarloVAE, VectorQuantizedVAE, count_parameters
 from rlm_tf.training import (
     DivergenceGuard,
@@ -71,6 +73,7 @@ def run_of(
         settings,
         functools.partial(prepare, config, corpus, strategy),
         functools.partial(train, checkpoint_seconds=checkpoint_seconds),
+        NEEDS,
     )
 
 
@@ -145,6 +148,9 @@ def train(
 
     A run that was killed goes on from its last checkpoint. The folder gets config.json,
     metrics.jsonl, TensorBoard logs, model.keras and, of sentences, vocabulary.txt.
+
+    Raises:
+        TrainingDivergedError: If it does.
     """
     config, settings, model, data, texts, vocabulary = prepared
     run_files.write_json(folder / "config.json", settings)
@@ -163,7 +169,9 @@ def train(
         name: _as_row(_usage(model, batches(), config.eval_samples))
         for name, batches in texts.items()
     }
-    model.save(folder / "model.keras")
+    run_files.check_converged(evaluation=found)
+    with naming(folder / "model.keras"):
+        model.save(folder / "model.keras")
     if vocabulary is not None:
         vocabulary.save(folder / "vocabulary.txt")
     rows = read_metrics_log(log.path)
