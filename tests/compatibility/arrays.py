@@ -62,7 +62,7 @@ def assert_close(
     for name, value in known.items():
         assert np.shape(found[name]) == value.shape, name
         if value.dtype.kind == "U":
-            assert list(found[name]) == list(value), name
+            assert np.array_equal(found[name], value), name
             continue
         # Other processors add in another order.
         np.testing.assert_allclose(

@@ -96,7 +96,7 @@ def _in_row(row: Any) -> Iterator[str]:
 
 
 class Binary:
-    """A binary whose flags are defined, and which stops before its work.
+    """A binary whose flags are defined; it may be run, or stopped before its work.
 
     Args:
         name: Of its module in `experiments`.
@@ -116,16 +116,20 @@ class Binary:
         """Returns what is wrong with flags, or None."""
         for word, choice in _CHOICES.items():
             given = given.replace(f"={word}", f"={choice}")
-        for name in FLAGS:
-            FLAGS[name].unparse()
         try:
             with self._stopped():
-                self._main(FLAGS([self.name, *shlex.split(given)]))
+                self.run(given)
         except Valid:
             return None
         except (flags.Error, app.UsageError, SystemExit) as error:
             return str(error)
         return "it ended before its work began"
+
+    def run(self, given: str) -> None:
+        """Does what the binary does with flags."""
+        for name in FLAGS:
+            FLAGS[name].unparse()
+        self._main(FLAGS([self.name, *shlex.split(given)]))
 
     @staticmethod
     def _also(*checks: Callable[[Any], None]) -> Callable[[Any], None]:

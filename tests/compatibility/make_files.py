@@ -28,9 +28,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from experiments.run_files import write_json
 from rlm_tf.data import Vocabulary
 from rlm_tf.restricted import KneserNey, write_arpa
-from tests.compatibility import arrays, cases, names, stopped_run
+from tests.compatibility import arrays, cases, names, old_run, stopped_run
 from tests.compatibility.cases import Case
 from tests.compatibility.shelf import Shelf
 
@@ -135,6 +136,14 @@ def _make_stopped_run() -> None:
         arrays.write(stopped_run.FOLDER.name, stopped_run.run(copy))
 
 
+def _make_old_run() -> None:
+    old_run.make()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copytree(old_run.FOLDER, pathlib.Path(folder) / "copy")
+        row, log_probs = old_run.resume(copy), old_run.exported_log_probs(copy)
+        write_json(old_run.END, {"row": row, "log_probs": log_probs})
+
+
 def _compress(path: pathlib.Path) -> None:
     """Writes a `.keras` file anew with smaller members; their contents stay."""
     with zipfile.ZipFile(path) as archive:
@@ -152,6 +161,8 @@ def main() -> None:
     _make_parts()
     if not stopped_run.FOLDER.with_suffix(".npz").exists():
         _make_stopped_run()
+    if not old_run.END.exists():
+        _make_old_run()
     names.freeze()
     for case in cases.CASES:
         if not (arrays.FILES / f"{case.name}.npz").exists():
