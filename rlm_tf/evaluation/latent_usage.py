@@ -70,7 +70,7 @@ def latent_usage(
     normal ones if the variance over x of their mean exceeds 0.01 (Burda et al. 2015),
     categorical ones if the mutual information of latent and x under q does, in nats.
 
-    Draws come from the model's generator, which moves on.
+    Draws are those of evaluation, the same each time; training does not notice.
 
     Args:
         model: A built model.
@@ -93,15 +93,16 @@ def latent_usage(
     sums: list[np.ndarray] = []
     posteriors: list[dict[str, np.ndarray]] = []
     tokens = 0
-    for x in _batches("latent_usage", batches):
-        parameters, kl = _in_one_graph(encode, model, x)
-        parts = [_in_one_graph(score, model, x, parameters, size) for size in sizes]
-        logs = [np.concatenate([p[i] for p in parts], axis=0) for i in range(3)]
-        loss, extra = iwae(*[values.astype(np.float64) for values in logs])
-        effective = 1 / tf.reduce_sum(tf.square(extra.weights), axis=0)
-        sums.append(np.stack([loss, extra.kl_divergence, kl, effective]))
-        posteriors.append({name: v.numpy() for name, v in parameters.items()})
-        tokens += _num_tokens(x)
+    with model.evaluation_draws():
+        for x in _batches("latent_usage", batches):
+            parameters, kl = _in_one_graph(encode, model, x)
+            parts = [_in_one_graph(score, model, x, parameters, size) for size in sizes]
+            logs = [np.concatenate([p[i] for p in parts], axis=0) for i in range(3)]
+            loss, extra = iwae(*[values.astype(np.float64) for values in logs])
+            effective = 1 / tf.reduce_sum(tf.square(extra.weights), axis=0)
+            sums.append(np.stack([loss, extra.kl_divergence, kl, effective]))
+            posteriors.append({name: v.numpy() for name, v in parameters.items()})
+            tokens += _num_tokens(x)
     if not sums:
         raise ValueError("latent_usage: expected at least one example, found none.")
     values = np.concatenate(sums, axis=1)

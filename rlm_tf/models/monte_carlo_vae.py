@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_shapes
@@ -74,7 +76,8 @@ class MonteCarloVAE(ModelOfParts):
         baseline: Of `vimco` `swap_in` (or None) or `leave_one_out`, see
             `rlm_tf.objectives.gradient_estimators.cotangents`. Of `reinforce` None, as
             published, or `moving_average`: of the objective over the batches before.
-        seed: Of the samples.
+        seed: Of the samples. Evaluation has a seed of its own that follows from it: it
+            gives the same again, and validation leaves training as it is.
         **kwargs: Of `ObjectiveModel`.
 
     Raises:
@@ -202,6 +205,9 @@ class MonteCarloVAE(ModelOfParts):
     ) -> LatentSamples:
         """Draws latents from q(z|x) and scores them, without dropout.
 
+        Draws come from the generator of training, which moves on, but inside of
+        `evaluation_draws`.
+
         Args:
             x: A batch.
             num_samples: K.
@@ -216,6 +222,33 @@ class MonteCarloVAE(ModelOfParts):
             self.latents.prior().log_prob(z),
             self.latents.posterior(parameters).log_prob(z),
         )
+
+    # === Evaluation ===
+
+    @contextlib.contextmanager
+    def evaluation_draws(self) -> Iterator[None]:
+        """Draws the latents of evaluation, the same each time it is entered.
+
+        In the end the generator of training is where it was.
+        """
+        state = self.seed_generator.state
+        kept = np.array(state)
+        own = np.random.default_rng(self.seed).integers(2**31, size=kept.shape)
+        state.assign(own.astype(kept.dtype))
+        try:
+            yield
+        finally:
+            state.assign(kept)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluates as `ModelOfParts.evaluate`; the same data give the same again."""
+        with self.evaluation_draws():
+            return super().evaluate(*args, **kwargs)
+
+    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluates as `keras.Model.test_on_batch`, with the draws of `evaluate`."""
+        with self.evaluation_draws():
+            return super().test_on_batch(*args, **kwargs)
 
     # === Objective ===
 

@@ -78,6 +78,8 @@ def test_collapsed_latents_are_not_active(estimator):
     model = symbol_model(estimator)
     model(_ALL)
     before = latent_usage(model, [_ALL], num_samples=50)
+    # Its draws are its own, and come again.
+    assert latent_usage(model, [_ALL], num_samples=50) == before
     assert before.active_units == model.latents.event_shape[0]
     for variable in model.latents.trainable_variables:
         variable.assign(tf.zeros_like(variable))

@@ -83,7 +83,8 @@ def test_metrics_are_what_they_are_called():
     model(X)
     found = model.evaluate(data, verbose=0, return_dict=True)
     again = symbol_model("vimco", lambda_=0.5)
-    samples = again.sample(X, 3)
+    with again.evaluation_draws():
+        samples = again.sample(X, 3)
     loss, extra = monte_carlo.kl_objective(*samples[1:], lambda_=0.5)
     for name, values in (
         ("objective", loss),
@@ -94,6 +95,42 @@ def test_metrics_are_what_they_are_called():
     ):
         expected = np.average(values, weights=_WEIGHTS)
         assert found[name] == pytest.approx(expected, rel=1e-5), name
+
+
+def test_validation_leaves_training_as_it_is():
+    weights = []
+    for validation_data in (None, (X[:3], None)):
+        model = symbol_model("vimco")
+        model.compile(keras.optimizers.SGD(0.5))
+        options = {"epochs": 2, "shuffle": False, "verbose": 0}
+        model.fit(X, validation_data=validation_data, **options)
+        weights.append(model.get_weights())
+    for without, validated in zip(*weights, strict=True):
+        np.testing.assert_array_equal(validated, without)
+
+
+def test_evaluation_gives_the_same_again(two_replicas):
+    data = tf.data.Dataset.from_tensor_slices(X).batch(2)
+    with two_replicas.scope():
+        model = symbol_model("vimco")
+    state = model.seed_generator.state
+    before = np.array(state)
+    with model.evaluation_draws():
+        assert np.any(np.array(state) != before)
+    np.testing.assert_array_equal(state, before)
+    model = symbol_model("vimco")
+    model.compile(keras.optimizers.SGD(0.0))
+    first = model.evaluate(data, verbose=0)
+    model.fit(data, verbose=0)
+    assert model.evaluate(data, verbose=0) == first
+    # The draws of one batch are not those of the next.
+    same = tf.data.Dataset.from_tensors(X)
+    assert model.evaluate(same, verbose=0) != model.evaluate(same.repeat(2), verbose=0)
+    found = []
+    for _ in range(2):
+        model.reset_metrics()
+        found.append(model.test_on_batch(X))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("estimator", ["reparameterised", "dreg", "vimco", "elbo"])
