@@ -52,6 +52,12 @@ class InBatchContexts(tf.Module):
     `imm_count`, the mean; its quartiles over the last epoch of training are
     `model.count_quantiles.result()`, `imm_count_p25`, `_p50` and `_p75`.
 
+    Of several replicas, each groups the positions of its own rows and has a bank of its
+    own. So R replicas do not take the step of one device here: the term is the mean
+    over the groups of all replicas, which are smaller, and fewer are large enough. On
+    Penn Treebank (bigrams, 20 rows of 35 words, `min_count` 5) the coverage is 0.39 on
+    one device, 0.32 on two and 0.25 on four.
+
     Args:
         min_count: Least number of predictions (batch and bank) behind an induced model.
         pass_mode: `"training"` averages the main pass's own predictions (dropout on);

@@ -22,8 +22,10 @@ class ObjectiveModel(keras.Model):
     A subclass returns its terms from `objective_terms`. This class is the only place of
     the library that reduces losses over batch and replicas:
     `value = sum(loss * weights) / sum(weights)`, both sums over all replicas, so that
-    for equal draws R replicas take the step that one device takes. Keras optimisers sum
-    gradients over replicas, which a bare mean per replica would multiply by R.
+    for equal draws R replicas take the step that one device takes, as far as the loss
+    of an example is its own: what a term makes of several is made of those of its
+    replica (`InBatchContexts` is the one case here). Keras optimisers sum gradients
+    over replicas, which a bare mean per replica would multiply by R.
 
     Terms with a `clip_norm` are differentiated on their own and clipped before their
     coefficient multiplies them and before gradients are added; a subclass that returns

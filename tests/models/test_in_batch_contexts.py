@@ -178,7 +178,7 @@ def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separat
     clip, coefficient = 0.2, 0.7
 
     def contexts():
-        return InBatchContexts(min_count=2, separate_clipping=separate)
+        return InBatchContexts(min_count=4, separate_clipping=separate)
 
     alone = fixtures.wrapper(contexts(), coefficient=coefficient)
     nll, imm, weight = [], [], []
@@ -193,6 +193,11 @@ def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separat
             weight.append(tf.reduce_sum(induced.weights))
         main_loss = tf.add_n(nll) / 2
         induced_loss = tf.add_n(imm) / tf.add_n(weight)
+
+    coverage = float(alone.coverage_metric.result())
+    alone.coverage_metric.reset_state()
+    alone.objective_terms(*element, training=True)
+    whole_coverage = float(alone.coverage_metric.result())
 
     def gradient(loss):
         gradients = tape.gradient(loss, [v.value for v in alone.trainable_variables])
@@ -211,9 +216,13 @@ def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separat
         model = fixtures.wrapper(contexts(), coefficient=coefficient, clip_norm=clip)
     before = fixtures.flat_weights(model)
     data = tf.data.Dataset.from_tensor_slices(element).batch(8)
-    model.fit(data, verbose=0, shuffle=False)
+    logs = fixtures.fit(model, data)
     found = (before - fixtures.flat_weights(model)) / 0.5
     np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(logs["imm"], [induced_loss], rtol=1e-5)
+    # What two replicas lack: contexts that each of them has too rarely.
+    np.testing.assert_allclose(logs["imm_coverage"], [coverage], rtol=1e-6)
+    assert coverage < whole_coverage
 
 
 @pytest.mark.parametrize(
