@@ -9,6 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+# Of one array. Operations on GPUs count entries in 32 bits; those on CPUs go on, until
+# memory ends, which takes several arrays of that size in training.
+MOST_ENTRIES = 2**31 - 1
+
 
 def check_shapes(function: str, **specification: tuple[tf.Tensor, str]) -> None:
     """Checks static shapes against axis names; equal names must have equal sizes.
@@ -111,6 +115,26 @@ def check_range(function: str, low: float, high: float, **values: Any) -> None:
         worst = entries[~((entries >= low) & (entries <= high) & np.isfinite(entries))]
         raise ValueError(
             f"{function}: `{argument}` must {bounds}, found {worst.ravel()[0]:g}."
+        )
+
+
+def check_logits_size(
+    function: str, positions: int | None, vocabulary_size: int | None
+) -> None:
+    """Raises ValueError if there are more logits than one array may hold.
+
+    Args:
+        function: Name of the calling function or layer; the message starts with it.
+        positions: Number of positions, or None where a graph does not know it.
+        vocabulary_size: Logits of a position, or None.
+    """
+    logits = (positions or 0) * (vocabulary_size or 0)
+    if logits > MOST_ENTRIES:
+        raise ValueError(
+            f"{function}: {positions:,} positions (rows times `window`) with "
+            f"{vocabulary_size:,} logits each are {logits:,} numbers, "
+            f"{logits * 4 / 2**30:.1f} GiB in single precision; at most "
+            f"{MOST_ENTRIES:,} are allowed: choose a smaller `window` or `batch_size`."
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_shapes
+from rlm_tf.checks import check_logits_size, check_shapes
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
 from rlm_tf.objectives.in_batch import Groups
@@ -80,7 +80,8 @@ class SoftmaxOutput(keras.layers.Layer):
             temperature: What logits are divided by; losses have none.
 
         Raises:
-            ValueError: If the axes of `targets` are not the leading ones of `features`.
+            ValueError: If the axes of `targets` are not the leading ones of `features`,
+                or there are more logits than one array may hold.
 
         Returns:
             Logits `[..., V]` in the compute dtype, or the negative log-likelihood
@@ -115,6 +116,7 @@ class SoftmaxOutput(keras.layers.Layer):
         self, rows: tf.Tensor, kernel: tf.Tensor, temperature: float | tf.Tensor
     ) -> tf.Tensor:
         """Returns logits `[N, V]` of features `[N, D]`."""
+        check_logits_size(type(self).__name__, rows.shape[0], self.vocabulary_size)
         logits = tf.matmul(rows, kernel, transpose_b=True)
         if self.use_bias:
             logits = tf.nn.bias_add(logits, tf.convert_to_tensor(self.bias))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from rlm_tf.checks import check_logits_size
 from rlm_tf.numerics import at_least_single
 
 
@@ -35,7 +36,11 @@ def logits_of(
         x: `[N, D]`.
         kernel: K, `[V, D]`.
         biases: One bias `[V]`, or none.
+
+    Raises:
+        ValueError: If there are more logits than one array may hold.
     """
+    check_logits_size("logits_of", x.shape[0], kernel.shape[0])
     logits = tf.matmul(x, kernel, transpose_b=True)
     if biases:
         logits = tf.nn.bias_add(logits, tf.cast(biases[0], logits.dtype))

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.layers import SoftmaxOutput, TokenEmbedding
+from rlm_tf.evaluation import evaluate
+from rlm_tf.layers import MixtureSoftmaxOutput, SoftmaxOutput, TokenEmbedding
 from rlm_tf.layers.seeded_initializers import SeededInitializers
+from rlm_tf.models import RecurrentLanguageModel
 
 V, D = 6, 3
 
@@ -87,3 +89,26 @@ def test_seeded_initialisers_differ_from_each_other_but_not_from_run_to_run():
     np.testing.assert_array_equal(draw(1), [first, second])
     assert not np.array_equal(draw(2)[0], first)
     assert SeededInitializers(keras.initializers.Zeros(), 1).next()((1,)) == 0
+
+
+@pytest.mark.parametrize("components", [1, 2])
+def test_more_logits_than_an_array_may_hold_are_refused(components):
+    """20 rows of 10,000 words, before anything of that size is made."""
+    words = 2**31 // (200_000 * components) + 1
+    if components == 1:
+        layer, width = SoftmaxOutput(words), 1
+    else:
+        layer, width = MixtureSoftmaxOutput(words, 2), 4
+    layer.build((None, None, width))
+    features = tf.zeros([20, 10_000, width])
+    message = r"00,000 positions \(rows times `window`\).* numbers, 8.0 GiB.*smaller"
+    with pytest.raises(ValueError, match=message):
+        layer(features)
+    with pytest.raises(ValueError, match=message):
+        layer(features, targets=tf.zeros([20, 10_000], tf.int32))
+
+
+def test_a_window_that_is_too_large_is_named_before_it_is_read():
+    model = RecurrentLanguageModel(10_738, 2, 1, jit_loop=False)
+    with pytest.raises(ValueError, match=r"SoftmaxOutput: 200,000 pos.*`window` or"):
+        evaluate(model, np.arange(100), 20, 10_000, prefix=0)
