@@ -199,7 +199,9 @@ def _search(
     space = sweep.space_of(config, FLAGS.regularisation)
     given = set(config_flags.given_flags(VaeConfig)) & {*space}
     if given:
-        raise ValueError(f"--trials tunes what is given: {', '.join(sorted(given))}.")
+        raise ValueError(
+            f"--trials tunes what is given: --{', --'.join(sorted(given))}."
+        )
     output = pathlib.Path(FLAGS.output_dir)
     with run_lock.held(output / "search"):
         return sweep.search(

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import tempfile
+import types
 
 import absl.logging
 
@@ -21,8 +22,9 @@ def silence_tensorflow() -> None:
 
     Nothing is hidden from a person who has set `TF_CPP_MIN_LOG_LEVEL` below 3, and
     what this library has to say (a checkpoint that is damaged, a loss that is not
-    finite) is always shown.
+    finite) is always shown. Ctrl-C while the program imports is one line, too.
     """
+    sys.excepthook = _show
     # absl is going to give the root logger the verbosity that is set below.
     logging.getLogger("rlm_tf").setLevel(logging.INFO)
     if int(os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") or 0) < 3:
@@ -36,7 +38,7 @@ def silence_tensorflow() -> None:
         os.dup2(messages.fileno(), 2)
         try:
             import tensorflow  # noqa: F401
-        except BaseException:
+        except Exception:
             messages.seek(0)
             os.write(terminal, messages.read())
             raise
@@ -44,3 +46,12 @@ def silence_tensorflow() -> None:
             sys.stderr.flush()
             os.dup2(terminal, 2)
             os.close(terminal)
+
+
+def _show(
+    kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
+) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        print("interrupted.", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)

@@ -109,7 +109,7 @@ def _trainings(output: pathlib.Path, space: Space, seed: int) -> tuning.Try:
     )
     if both:
         raise ValueError(
-            f"--space={FLAGS.space} tunes what is given: {', '.join(both)}."
+            f"--space={FLAGS.space} tunes what is given: --{', --'.join(both)}."
         )
     base = dataclasses.replace(
         config_flags.config_from_flags(PRESETS[FLAGS.preset]), seed=seed, **fixed

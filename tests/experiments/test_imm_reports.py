@@ -225,6 +225,15 @@ def test_report_binary_prints_every_study_and_draws_figures(tmp_path):
     assert figures == ["imm_lm_main.png", "imm_lm_scarcity.png"]
 
 
+def test_reports_of_folders_without_rows_fail_in_one_line(tmp_path):
+    for name in ("imm_report", "mogrifier_report"):
+        done = run_binary(name, f"--results_dir={tmp_path}", f"--output_dir={tmp_path}")
+        assert done.returncode == 1 and not done.stdout
+        assert done.stderr.startswith(f"error: --results_dir={tmp_path} holds no rows")
+        assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_projection_counts_one_sample_and_the_others_at_times():
     seconds = {"plain": 2.0, "one sample": 12.0, "two samples": 21.0, "in-batch": 3.0}
     hours = projection.hours_per_epoch(seconds, 1800, k=11, every=5)

@@ -95,7 +95,7 @@ def test_searches_go_on_and_tune_what_the_line_has(tmp_path):
     other = run_binary("mi_vae", *flags, "--trials=3", "--units=9")
     assert other.returncode and "units was 8 and is 9" in other.stderr
     mistaken = run_binary("mi_vae", *flags, "--trials=2", "--alpha=3")
-    assert "--trials tunes what is given: alpha" in mistaken.stderr
+    assert "--trials tunes what is given: --alpha" in mistaken.stderr
 
 
 class KilledError(Exception):

@@ -86,6 +86,6 @@ def test_tune_searches_and_goes_on(tmp_path):
     assert (tmp_path / "parallel_coordinates.png").stat().st_size > 1000
     assert "| valid perplexity |" in result.stdout
     mistaken = run_binary("tune", *flags, "--rounds=3")
-    assert "tunes what is given: rounds" in mistaken.stderr
+    assert "tunes what is given: --rounds" in mistaken.stderr
     mistaken = run_binary("tune", *flags, "--budget=300")
     assert mistaken.stderr.count("error:") == 1 and "Traceback" not in mistaken.stderr

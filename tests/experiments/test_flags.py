@@ -1,0 +1,172 @@
+"""What a person is told on the command line: one line, of flags that there are."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from absl import flags
+
+from experiments import flags as config_flags
+from experiments.benchmark import Config as BenchmarkConfig
+from experiments.imm import report
+from experiments.imm.row import rows_of_studies
+from experiments.run_files import write_json
+from tests.experiments.binaries import ROOT
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """Flags of a binary of this test."""
+    values = flags.FlagValues()
+    flags.DEFINE_enum("preset", "small", ["small", "smoke"], "", flag_values=values)
+    flags.DEFINE_integer("trials", 1, "", lower_bound=1, flag_values=values)
+    flags.DEFINE_integer("verbosity", 0, "", flag_values=values)
+    monkeypatch.setattr(flags, "FLAGS", values)
+    return values
+
+
+# === Mistakes ===
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--armz=3", "Unknown command line flag 'armz'"),
+        ("--presett=smoke", r"Did you mean: preset \?"),
+        ("--preset=huge", "flag --preset=huge: value should be one of <small|smoke>"),
+        ("--trials=0", "flag --trials=0: 0 is not a positive integer"),
+        ("--trials=many", "flag --trials=many: invalid literal"),
+        ("--trials", "Missing value for flag --trials"),
+        ("--nopreset", "Unknown command line flag 'nopreset'"),
+    ],
+)
+def test_mistakes_in_flags_are_one_line(given, argument, message):
+    with pytest.raises(SystemExit, match=message) as caught:
+        config_flags._parse(["binary", argument])
+    said = str(caught.value)
+    assert said.startswith("error: ") and said.endswith("(--help lists the flags)")
+    assert "\n" not in said
+
+
+def test_what_is_no_flag_is_refused_in_one_line():
+    config_flags.refuse_arguments(["binary"])
+    with pytest.raises(SystemExit, match=r"^error: unexpected arguments: false x") as e:
+        config_flags.refuse_arguments(["binary", "false", "x"])
+    assert "\n" not in str(e.value)
+
+
+# === Ctrl-C ===
+
+
+@pytest.mark.parametrize(
+    ("default", "arguments", "said"),
+    [
+        (None, [], "interrupted."),
+        (True, [], "interrupted; the same command goes on from here."),
+        (True, ["--noresume"], "the same command without --noresume goes on"),
+        (False, [], "the same command with --resume goes on"),
+        (False, ["--resume"], "interrupted; the same command goes on from here."),
+    ],
+)
+def test_an_interrupt_is_one_line(given, capsys, default, arguments, said):
+    if default is not None:
+        flags.DEFINE_boolean("resume", default, "", flag_values=given)
+    given(["binary", *arguments])
+    with pytest.raises(SystemExit) as caught, config_flags.user_errors():
+        raise KeyboardInterrupt
+    assert caught.value.code == 130
+    errors = capsys.readouterr().err
+    assert said in errors and errors.count("\n") == 1
+
+
+def test_an_interrupt_while_importing_is_one_line():
+    program = (
+        "import sys; sys.modules['tensorflow'] = None\n"
+        "from experiments.quiet import silence_tensorflow\n"
+        "silence_tensorflow()\n"
+        "raise KeyboardInterrupt"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stderr == "interrupted.\n"
+    # What shells show as 130.
+    assert done.returncode == -signal.SIGINT
+
+
+# === Names of flags in messages ===
+
+_NAMED = re.compile(r"(?<![\w-])--((?:no)?[a-z][a-z_0-9]*)")
+# Of absl, and of other programs: git, docker, saved_model_cli.
+_OTHERS = {"help", "verbosity"} | {"always", "dirty", "abbrev", "exclude"}
+_OTHERS |= {"rm", "mount", "dir", "all"}
+
+
+def _trees():
+    """The modules that define or name flags."""
+    for folder in ("experiments", "rlm_tf"):
+        for path in sorted(pathlib.Path(ROOT, folder).rglob("*.py")):
+            text = path.read_text("utf-8")
+            if "--" in text or "DEFINE_" in text or "setting(" in text:
+                yield path, ast.parse(text)
+
+
+def _defined(tree):
+    """Returns the flags that a module defines, itself or as fields of settings."""
+    for node in ast.walk(tree):
+        call = node.value if isinstance(node, ast.AnnAssign) else node
+        if not isinstance(call, ast.Call):
+            continue
+        name = ast.unparse(call.func)
+        if isinstance(node, ast.AnnAssign) and name == "setting":
+            yield node.target.id
+        elif name.startswith("flags.DEFINE_") and isinstance(
+            call.args[0], ast.Constant
+        ):
+            yield call.args[0].value
+
+
+def test_every_flag_that_is_named_exists():
+    trees = list(_trees())
+    known = {name for _, tree in trees for name in _defined(tree)} | _OTHERS
+    assert {"arms", "arm", "overwrite", "parts", "resume", "trials"} <= known
+    unknown = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: --{name}"
+        for path, tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for name in _NAMED.findall(node.value)
+        if name not in known and name.removeprefix("no") not in known
+    ]
+    assert not unknown
+
+
+def test_settings_are_found_by_the_search_for_flags():
+    """It reads the source: what it finds there is what the binary defines."""
+    path = ROOT / "experiments" / "benchmark.py"
+    found = set(_defined(ast.parse(path.read_text("utf-8"))))
+    assert found == set(BenchmarkConfig.__dataclass_fields__)
+
+
+# === Reports of folders without rows ===
+
+
+def test_reports_of_nothing_are_errors(tmp_path):
+    missing = tmp_path / "missing"
+    with pytest.raises(ValueError, match=r"--results_dir=.*missing is not a folder"):
+        rows_of_studies(missing, ["main", "full"], report.NEEDS)
+    write_json(tmp_path / "other" / "row.json", {"name": "a"})
+    with pytest.raises(ValueError, match=r"holds no rows: expected .*main/NAME\.json"):
+        rows_of_studies(tmp_path / "other", ["main", "full"], report.NEEDS)
+    write_json(tmp_path / "main" / "row.json", {"name": "a"})
+    with pytest.raises(ValueError, match=r"main/row\.json .* without config, corpus"):
+        rows_of_studies(tmp_path, ["main", "full"], report.NEEDS)
+    write_json(tmp_path / "main" / "row.json", dict.fromkeys(report.NEEDS, 1))
+    found = rows_of_studies(tmp_path, ["main", "full"], report.NEEDS)
+    assert len(found["main"]) == 1 and found["full"] == []
