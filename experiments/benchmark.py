@@ -4,7 +4,7 @@ r"""Measures speed and memory against other libraries; prints and keeps a table.
 
 Runs on the CPU. Every row is written to benchmark.json (all numbers) and benchmark.md
 (the table) of `--output_dir` as soon as it is measured; rows that are there already
-stay, unless they are measured again. `--preset`: smoke (seconds, sizes that mean
+stay, unless they are measured again. `--preset`: smoke (sizes that mean
 nothing), small (a quarter of an hour on two cores), paper (an hour, more repetitions).
 PyTorch and NLTK, the peers, are optional: `pip install rlm_tf[peers]`.
 

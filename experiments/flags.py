@@ -67,9 +67,9 @@ def _how_to_go_on() -> str:
         return "."
     resume = flags.FLAGS["resume"]
     if resume.value:
-        return "; the same command goes on from here."
+        return "; the same command goes on."
     word = "without --noresume" if resume.default else "with --resume"
-    return f"; the same command {word} goes on from here."
+    return f"; the same command {word} goes on."
 
 
 def refuse_arguments(arguments: list[str]) -> None:

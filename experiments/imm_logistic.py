@@ -6,7 +6,7 @@ Parts: `figure1` (how well the restricted task is done, by lambda), `figure2` (t
 accuracy by the number of examples, with noising and interpolation), `figure4` (by
 lambda and learning rate), `rule` (the rule for lambda, fitted again), `tuning`
 (cross-validation), `choices` (other discriminants, bounds, a fitted restricted model).
-Presets: smoke (seconds), small, paper (the published settings).
+Presets: smoke (under a minute), small, paper (the published settings).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python -m experiments.imm_reinforce --preset=paper --output_dir=runs/imm_reinforce
 
 Parts: `figure3` (returns against epochs, with and without IMM), `search` (returns
-against lambda), `figure5` (the reward of every cell). Presets: smoke (seconds), small,
-paper (the published settings, about a minute on two cores).
+against lambda), `figure5` (the reward of every cell). Presets: smoke (under a
+minute), small, paper (the published settings, about a minute on two cores).
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class AveragingConfig:
 
 
 PRESETS = {
-    # Seconds: does everything run?
+    # Under a minute: does everything run?
     "smoke": AveragingConfig(
         fraction=0.02,
         width=8,

@@ -84,7 +84,7 @@ class CopyConfig:
 
 
 PRESETS = {
-    # Seconds: does everything run?
+    # Under a minute: does everything run?
     "smoke": CopyConfig(
         lengths=(3,),
         learning_rates=(0.01,),

@@ -98,7 +98,7 @@ class RunConfig:
 
 
 PRESETS = {
-    # Seconds: does everything run?
+    # Under a minute: does everything run?
     "smoke": RunConfig(
         fraction=0.05, width=16, num_layers=1, batch_size=8, window=12, epochs=2
     ),

@@ -205,7 +205,7 @@ def _presets() -> dict[str, RunConfig]:
     presets = {
         # Nothing regularised; the rows of results are relative to it.
         "default": RunConfig(),
-        # Seconds: does everything run?
+        # Under a minute: does everything run?
         "smoke": RunConfig(
             fraction=0.03,
             rounds=2,

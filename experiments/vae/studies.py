@@ -223,7 +223,7 @@ def _published(name: str, base: VaeConfig) -> dict[str, VaeConfig]:
 
 PRESETS = {
     "default": VaeConfig(),
-    # Seconds: does everything run?
+    # Under a minute: does everything run?
     "smoke": VaeConfig(
         num_symbols=20,
         units=8,

@@ -68,10 +68,10 @@ def test_what_is_no_flag_is_refused_in_one_line():
     ("default", "arguments", "said"),
     [
         (None, [], "interrupted."),
-        (True, [], "interrupted; the same command goes on from here."),
+        (True, [], "interrupted; the same command goes on."),
         (True, ["--noresume"], "the same command without --noresume goes on"),
         (False, [], "the same command with --resume goes on"),
-        (False, ["--resume"], "interrupted; the same command goes on from here."),
+        (False, ["--resume"], "interrupted; the same command goes on."),
     ],
 )
 def test_an_interrupt_is_one_line(given, capsys, default, arguments, said):
