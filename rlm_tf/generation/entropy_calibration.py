@@ -9,13 +9,16 @@ import numpy as np
 import scipy.optimize
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, checked_tokens
+from rlm_tf.checks import check_integer, check_range, checked_tokens
 from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise
 from rlm_tf.numerics import at_least_single, multiply_no_nan_log
 
 # Rows of logits that are looked at together, unless there are more prefixes.
 _MOST_ROWS = 4096
+# Single precision rounds logits that are corrected by more to whole nats; 1e38 times an
+# entropy is infinite.
+MOST_CALIBRATION = 1e6
 
 
 class CalibrationFit(NamedTuple):
@@ -54,9 +57,13 @@ def calibrate(
         logits: `[N, V]`.
         states: The states after the prefix, with which `logits` came.
         model: The model.
-        strength: a.
+        strength: a, in [-1e6, 1e6].
         candidates: Number of most probable tokens that are looked beyond.
+
+    Raises:
+        ValueError: If a is a number and out of range.
     """
+    check_range("calibrate", -MOST_CALIBRATION, MOST_CALIBRATION, strength=strength)
     entropies, ids, mean = _lookahead(logits, states, model, candidates)
     rows = tf.range(tf.shape(ids)[0])[:, tf.newaxis] + tf.zeros_like(ids)
     strength = tf.cast(strength, logits.dtype)

@@ -8,8 +8,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.checks import check_range
 from rlm_tf.evaluation.window_stream import has_states, language_model_of
-from rlm_tf.generation.entropy_calibration import calibrate
+from rlm_tf.generation.entropy_calibration import MOST_CALIBRATION, calibrate
 from rlm_tf.generation.filters import filter_logits
 from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import (
@@ -56,8 +57,8 @@ def generate(
         top_p: Scalar or `[N]`; 1 does not limit.
         eta: Scalar or `[N]`; 0 does not limit.
         typical_p: Scalar or `[N]`; 1 does not limit.
-        calibration: Strength of entropy calibration, a scalar, which comes before the
-            filters; see `calibrate` and `fit_calibration`. 0: none, and then it costs
+        calibration: Strength of entropy calibration, a scalar in [-1e6, 1e6], which
+            comes before the filters; see `calibrate` and `fit_calibration`. 0: none, and then it costs
             nothing.
         candidates: See `calibrate`.
         stop_token: A row ends before this token; None: never.
@@ -69,17 +70,13 @@ def generate(
 
     Raises:
         ValueError: If a shape or a number is out of range.
-        tf.errors.InvalidArgumentError: When run, if a prompt has no token.
+        tf.errors.InvalidArgumentError: When run, if a prompt has no token, or
+            `calibration` is a tensor of a graph and out of range.
     """
     prompts = _as_ragged(prompts)
     if isinstance(max_tokens, int) and max_tokens < 0:
         raise ValueError(f"generate: `max_tokens` must be >= 0, found {max_tokens}.")
-    if not tf.is_tensor(calibration) and not (
-        np.ndim(calibration) == 0 and np.isfinite(calibration)
-    ):
-        raise ValueError(
-            f"generate: `calibration` must be a finite number, found {calibration}."
-        )
+    calibration = _checked_calibration(calibration)
     lengths = prompts.row_lengths()
     has_tokens = tf.debugging.assert_positive(
         lengths, "generate: every prompt needs at least one token."
@@ -143,6 +140,23 @@ def generate(
         lambda: tf.zeros([num_rows, 0], tf.int32),
     )
     return tf.RaggedTensor.from_tensor(written, lengths=length)
+
+
+def _checked_calibration(calibration: float | tf.Tensor) -> float | tf.Tensor:
+    """Returns the strength of calibration: a scalar, finite and of bounded size."""
+    if np.ndim(calibration) if not tf.is_tensor(calibration) else calibration.shape.rank:
+        raise ValueError(
+            f"generate: `calibration` must be a scalar, found {calibration}."
+        )
+    most = MOST_CALIBRATION
+    check_range("generate", -most, most, calibration=calibration)
+    if not tf.is_tensor(calibration):
+        return float(calibration)
+    message = f"generate: calibration must be in [{-most:g}, {most:g}], found"
+    # Also what is no number fails.
+    valid = (calibration >= -most) & (calibration <= most)
+    with tf.control_dependencies([tf.debugging.Assert(valid, [message, calibration])]):
+        return tf.identity(calibration)
 
 
 def _stepwise(

@@ -67,6 +67,17 @@ class MixtureSoftmaxOutput(SoftmaxOutput):
         log_weights = tf.cast(log_weights, log_probs.dtype)[..., tf.newaxis]
         return tf.reduce_logsumexp(log_weights + log_probs, axis=1)
 
+    def row_log_probs(
+        self, rows: tf.Tensor, kernel: tf.Tensor, targets: tf.Tensor
+    ) -> tf.Tensor:
+        parts, log_weights = self._split(rows)
+        repeated = tf.repeat(targets, self.components)
+        log_probs = super().row_log_probs(parts, kernel, repeated)
+        log_probs = tf.reshape(log_probs, [-1, self.components])
+        return tf.reduce_logsumexp(
+            tf.cast(log_weights, log_probs.dtype) + log_probs, axis=1
+        )
+
     def joint(
         self,
         features: tf.Tensor,

@@ -12,6 +12,7 @@ from rlm_tf.numerics import cast_like
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.linear_in_batch import JointLoss, linear_joint_cross_entropy
+from rlm_tf.objectives.linear_log_probs import linear_log_probs
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -123,6 +124,47 @@ class SoftmaxOutput(keras.layers.Layer):
         if isinstance(temperature, float) and temperature == 1.0:
             return logits
         return logits / cast_like(temperature, logits)
+
+    def log_probs_at(
+        self,
+        features: tf.Tensor,
+        targets: tf.Tensor,
+        tied_kernel: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Returns log-probabilities of targets in memory that does not grow with V.
+
+        For models that are done with training: there is no gradient.
+
+        Args:
+            features: `[..., D]`, in the compute dtype.
+            targets: Int `[...]`.
+            tied_kernel: `[V, D]`, needed exactly when `own_kernel` is False.
+
+        Returns:
+            `[...]`, nats, float32 or wider.
+
+        Raises:
+            ValueError: If the axes of `targets` are not the leading ones of `features`.
+        """
+        check_shapes(
+            type(self).__name__,
+            features=(features[..., 0], "..."),
+            targets=(targets, "..."),
+        )
+        kernel = self.kernel if self.own_kernel else tied_kernel
+        kernel = tf.cast(kernel, features.dtype)
+        rows = tf.reshape(features, [-1, features.shape[-1]])
+        log_probs = self.row_log_probs(rows, kernel, tf.reshape(targets, [-1]))
+        log_probs = tf.reshape(log_probs, tf.shape(features)[:-1])
+        log_probs.set_shape(features.shape[:-1])
+        return log_probs
+
+    def row_log_probs(
+        self, rows: tf.Tensor, kernel: tf.Tensor, targets: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns the log-probability `[N]` of targets `[N]`, as `log_probs_at`."""
+        bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
+        return linear_log_probs(rows, kernel, bias, targets)
 
     def joint(
         self,

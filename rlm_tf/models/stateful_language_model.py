@@ -194,6 +194,19 @@ class StatefulLanguageModel(ObjectiveModel):
         nll = self.output_layer(samples, targets=targets, tied_kernel=kernel)
         return -log_mean_exp(-nll, axis=-1)
 
+    def target_log_probs(self, features: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        """Returns the log-probability `[...]` of targets in nats, without a gradient.
+
+        Equal to `-nll(features, targets)`, in memory that does not grow with V.
+        """
+        kernel = self.tied_kernel()
+        if not self._has_samples(features):
+            return self.output_layer.log_probs_at(features, targets, kernel)
+        samples = samples_of.split(features, self.feature_width)
+        targets = tf.repeat(targets[..., tf.newaxis], samples.shape[-2], axis=-1)
+        log_probs = self.output_layer.log_probs_at(samples, targets, kernel)
+        return log_mean_exp(log_probs, axis=-1)
+
     def joint_nll(
         self, features: tf.Tensor, targets: tf.Tensor, groups: Groups
     ) -> JointLoss:

@@ -1,14 +1,16 @@
 """SavedModels: language models that answer strings, classifiers, policies."""
 
-from rlm_tf.serving.arguments import MAX_TOKENS
+from rlm_tf.serving.arguments import MAX_TEXT_BYTES, MAX_TEXT_TOKENS, MAX_TOKENS
 from rlm_tf.serving.export import export_language_model
+from rlm_tf.serving.export_path import check_export_path
 from rlm_tf.serving.export_functions import export_classifier, export_policy
 from rlm_tf.serving.export_latent import export_latent_model
 from rlm_tf.serving.language_model_service import LanguageModelService
 from rlm_tf.serving.latent_service import LatentService
-from rlm_tf.serving.saved_model import check_export_path
 
 __all__ = [
+    "MAX_TEXT_BYTES",
+    "MAX_TEXT_TOKENS",
     "MAX_TOKENS",
     "LanguageModelService",
     "LatentService",

@@ -10,6 +10,9 @@ import tensorflow as tf
 from rlm_tf.data.vocabulary import Vocabulary
 
 MAX_TOKENS = 10_000
+# Of one text. A step of the smallest model costs 25 microseconds a token.
+MAX_TEXT_BYTES = 1_000_000
+MAX_TEXT_TOKENS = 100_000
 
 
 class Untracked:
@@ -25,15 +28,81 @@ def checked(value: tf.Tensor, valid: tf.Tensor, message: str) -> tf.Tensor:
         return tf.identity(value)
 
 
+def checked_shape(
+    function: str, name: str, value: tf.Tensor, shape: tuple[int | None, ...]
+) -> tf.Tensor:
+    """Returns the value; running it fails unless it has this shape (None: any size).
+
+    TensorFlow holds a caller to the dtypes that a signature declares, not to its shapes
+    (nor does TensorFlow Serving), and folds what it takes to be known of them: a shape
+    must be read from where it cannot look.
+    """
+    hidden = tf.io.parse_tensor(tf.io.serialize_tensor(value), value.dtype)
+    found = tf.shape(hidden)
+    rank = len(shape)
+    # Shapes of another length must not be compared entry by entry.
+    first = tf.pad(found, [[0, rank]], constant_values=-1)[:rank]
+    fixed = [-1 if size is None else size for size in shape]
+    same = tf.equal(first, tf.constant(fixed, tf.int32, [rank]))
+    same |= tf.constant([size is None for size in shape], tf.bool, [rank])
+    valid = tf.reduce_all(same) & tf.equal(tf.size(found), rank)
+    sizes = ", ".join("N" if size is None else str(size) for size in shape)
+    expected = f"have shape [{sizes}], found" if shape else "be a scalar, found shape"
+    check = tf.debugging.Assert(valid, [f"{function}: {name} must {expected}", found])
+    with tf.control_dependencies([check]):
+        return tf.ensure_shape(tf.identity(value), shape)
+
+
+def checked_scalar(function: str, name: str, value: tf.Tensor) -> tf.Tensor:
+    """Returns one number."""
+    return checked_shape(function, name, value, ())
+
+
+def checked_number(
+    function: str, name: str, value: tf.Tensor, low: float, high: float
+) -> tf.Tensor:
+    """Returns one number in [low, high]."""
+    value = checked_scalar(function, name, value)
+    message = f"{function}: {name} must be in [{low:g}, {high:g}], found"
+    return checked(value, (value >= low) & (value <= high), message)
+
+
+def checked_texts(function: str, name: str, texts: tf.Tensor) -> tf.Tensor:
+    """Returns strings `[N]` of at most MAX_TEXT_BYTES."""
+    texts = checked_shape(function, name, texts, (None,))
+    message = f"{function}: {name} must have at most {MAX_TEXT_BYTES} bytes each, found"
+    return _checked_lengths(texts, tf.strings.length(texts), MAX_TEXT_BYTES, message)
+
+
+def checked_tokens_of_texts(
+    function: str, name: str, tokens: tf.RaggedTensor
+) -> tf.RaggedTensor:
+    """Returns the tokens of texts, at most MAX_TEXT_TOKENS of each."""
+    message = (
+        f"{function}: {name} must have at most {MAX_TEXT_TOKENS} tokens each, found"
+    )
+    lengths = tokens.row_lengths()
+    flat = _checked_lengths(tokens.flat_values, lengths, MAX_TEXT_TOKENS, message)
+    return tokens.with_flat_values(flat)
+
+
+def _checked_lengths(
+    value: tf.Tensor, lengths: tf.Tensor, most: int, message: str
+) -> tf.Tensor:
+    longest = tf.reduce_max(tf.concat([tf.cast(lengths, tf.int64), [0]], axis=0))
+    check = tf.debugging.Assert(longest <= most, [message, longest])
+    with tf.control_dependencies([check]):
+        return tf.identity(value)
+
+
 def checked_max_tokens(function: str, value: tf.Tensor) -> tf.Tensor:
     """Returns the number of words to say, in [0, MAX_TOKENS]."""
-    valid = (value >= 0) & (value <= MAX_TOKENS)
-    message = f"{function}: max_tokens must be in [0, {MAX_TOKENS}], found"
-    return checked(value, valid, message)
+    return checked_number(function, "max_tokens", value, 0, MAX_TOKENS)
 
 
 def checked_temperature(function: str, value: tf.Tensor) -> tf.Tensor:
     """Returns the temperature, finite and not negative."""
+    value = checked_scalar(function, "temperature", value)
     valid = (value >= 0) & tf.math.is_finite(value)
     return checked(
         value, valid, f"{function}: temperature must be >= 0 and finite, found"
@@ -42,24 +111,14 @@ def checked_temperature(function: str, value: tf.Tensor) -> tf.Tensor:
 
 def checked_share(function: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """Returns a number in [0, 1]."""
-    valid = (value >= 0) & (value <= 1)
-    return checked(value, valid, f"{function}: {name} must be in [0, 1], found")
+    return checked_number(function, name, value, 0, 1)
 
 
 def checked_latents(
     function: str, latents: tf.Tensor, shape: tuple[int, ...]
 ) -> tf.Tensor:
     """Returns latents, finite and of this shape behind their first axis."""
-    found = tf.shape(latents)[1:]
-    # Shapes of another length must not be compared entry by entry.
-    rank = len(shape)
-    first = tf.pad(found, [[0, rank]], constant_values=-1)[:rank]
-    same = tf.reduce_all(tf.equal(first, list(shape))) & tf.equal(tf.size(found), rank)
-    expected = ", ".join(map(str, ("N", *shape)))
-    message = f"{function}: latents must have shape [{expected}], found"
-    check = tf.debugging.Assert(same, [message, tf.shape(latents)])
-    with tf.control_dependencies([check]):
-        latents = tf.ensure_shape(tf.identity(latents), [None, *shape])
+    latents = checked_shape(function, "latents", latents, (None, *shape))
     finite = tf.reduce_all(tf.math.is_finite(latents))
     return checked(latents, finite, f"{function}: latents must be finite, found")
 

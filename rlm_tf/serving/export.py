@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -12,14 +13,22 @@ import tensorflow as tf
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.evaluation.log_probs import log_softmax_at
 from rlm_tf.evaluation.window_stream import language_model_of
+from rlm_tf.models.stateful_language_model import StatefulLanguageModel
 from rlm_tf.numerics import at_least_single
 from rlm_tf.serving.arguments import readable_tokens
 from rlm_tf.serving.language_model_service import LanguageModelService
-from rlm_tf.serving.saved_model import check_export_path, write_saved_model
+from rlm_tf.serving.saved_model import (
+    check_export_path,
+    check_weights,
+    write_saved_model,
+)
 
 _CHECKED_TOKENS = 300  # longer than a window of the scoring loop
 # Texts are compared up to where the last bit of the weights changes so much.
 _CHAOS = 1e-3
+# Logits that are in memory at once, and words whose sensitivity is looked at.
+_LOGITS = 2**24
+_WORDS = 10_000
 
 
 def export_language_model(
@@ -55,8 +64,9 @@ def export_language_model(
     Raises:
         FileExistsError: If there is something at `path` that may not be replaced.
         ValueError: If model and vocabulary do not belong together, if a model without
-            states comes without `context_length`, if the graph has operations that
-            need XLA or a GPU, or if the SavedModel's numbers are not the model's.
+            states comes without `context_length`, if a weight holds NaN, if the graph
+            has operations that need XLA or a GPU, if TensorFlow could not read files
+            of that name, or if the SavedModel's numbers are not the model's.
     """
     for name, value, kind in (
         ("model", model, keras.Model),
@@ -69,13 +79,17 @@ def export_language_model(
             )
     path = pathlib.Path(path)
     check_export_path(path, overwrite)
-    model = _portable_model(language_model_of(model))
+    model = language_model_of(model)
+    check_weights("export_language_model", model.weights)
+    model = _portable_model(model)
     service = LanguageModelService(model, vocabulary, context_length=context_length)
 
     def check(written: pathlib.Path) -> None:
         _check_numbers(written, model, vocabulary, context_length)
 
-    return write_saved_model(service, service.signatures(), path, check, overwrite)
+    return write_saved_model(
+        service, service.signatures(), path, check, service.requests(), overwrite
+    )
 
 
 # === Checks ===
@@ -134,32 +148,70 @@ def _check_numbers(
     # Half precision rounds each product; only gross errors can be told from that.
     exact = model.compute_dtype in ("float32", "float64")
     tolerance = 1e-5 if exact else 0.05
-    worst = 0.0
+    errors: list[float] = []
     for row, tokens in enumerate(parts):
-        read = np.concatenate([[vocabulary.eos_id], tokens])[np.newaxis]
-        logits = model(tf.constant(read, tf.int32), training=False)
-        next_probs = tf.nn.softmax(tf.cast(logits[0, -1], tf.float32)).numpy()
-        targets = tf.constant(np.append(tokens, 0)[np.newaxis])
-        expected = log_softmax_at(logits, targets).numpy()[0, :-1]
-        error = np.abs(found[row, : len(tokens)] - expected)
-        error = error / np.maximum(np.abs(expected), 1.0)
+        read = np.concatenate([[vocabulary.eos_id], tokens])
+        expected, next_probs = _predictions(model, read)
+        error = _difference(found[row, : len(tokens)], expected)
         # Ten times what the last bit of all weights does counts as nothing.
         *allowed, last = np.maximum(10.0 * grown[: len(tokens) + 1] / tolerance, 1.0)
-        error = error / allowed
+        errors.extend(error / allowed)
         name = best["tokens"].numpy()[row, 0].decode()
         top = vocabulary.tokens.index(name)
-        others = [
+        errors += [
             (next_probs.max() - next_probs[top]) / last,
             np.abs(best["probabilities"].numpy()[row, 0] - next_probs[top]) / last,
             float(greedy[row].decode("utf-8", "replace") != vocabulary.decode([top])),
         ]
-        worst = max(worst, *error, *others)
+    # Of NumPy's: Python's maximum drops NaN.
+    worst = np.max(errors)
     if not worst <= tolerance:
         raise ValueError(
             "export_language_model: the SavedModel's answers differ from the model's "
             f"by up to {worst:.3g} (relative), more than {tolerance:g}; nothing was "
             "written. A model without states must be causal."
         )
+
+
+def _difference(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Returns relative differences; a word that must not come has none."""
+    same = np.isneginf(found) & np.isneginf(expected)
+    found, expected = np.where(same, 0.0, found), np.where(same, 0.0, expected)
+    return np.abs(found - expected) / np.maximum(np.abs(expected), 1.0)
+
+
+def _logits(model: keras.Model, ids: np.ndarray) -> Iterator[tf.Tensor]:
+    """Yields the logits `[b, V]` after each of the tokens `[N]`, block by block.
+
+    A recurrent model's output layer is applied to few positions at a time: all logits
+    of a large vocabulary take gigabytes.
+    """
+    tokens = tf.constant(ids[np.newaxis], tf.int32)
+    if not isinstance(model, StatefulLanguageModel):
+        yield model(tokens, training=False)[0]
+        return
+    features = model.features(tokens)
+    size = int(model.output_logits(features[:, :1]).shape[-1])
+    block = max(1, _LOGITS // size)
+    for first in range(0, len(ids), block):
+        yield model.output_logits(features[:, first : first + block])[0]
+
+
+def _predictions(model: keras.Model, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns log-probabilities `[N - 1]` of tokens and probabilities `[V]` after all.
+
+    Args:
+        model: The Keras model.
+        ids: Tokens `[N]`, of which the first is only read.
+    """
+    log_probs, first = [], 0
+    targets = np.append(ids[1:], 0)
+    for logits in _logits(model, ids):
+        block = targets[first : first + len(logits)]
+        log_probs.append(log_softmax_at(logits, tf.constant(block)).numpy())
+        first += len(logits)
+    next_probs = tf.nn.softmax(tf.cast(logits[-1], tf.float32)).numpy()
+    return np.concatenate(log_probs)[:-1], next_probs
 
 
 def _sensitivity(model: keras.Model, ids: np.ndarray) -> np.ndarray:
@@ -170,24 +222,27 @@ def _sensitivity(model: keras.Model, ids: np.ndarray) -> np.ndarray:
         ids: Tokens `[N]`.
 
     Returns:
-        float64 `[N]`, of log-probabilities after each token, never decreasing.
+        float64 `[N]`, of log-probabilities after each token, never decreasing; of a
+        large vocabulary some words are looked at.
     """
 
     def log_probs() -> np.ndarray:
-        logits = model(tf.constant(ids[np.newaxis], tf.int32), training=False)
-        return tf.nn.log_softmax(at_least_single(logits)).numpy()[0]
+        blocks = []
+        for logits in _logits(model, ids):
+            logits = tf.nn.log_softmax(at_least_single(logits))
+            step = -(-logits.shape[-1] // _WORDS)
+            blocks.append(logits[:, ::step].numpy())
+        return np.concatenate(blocks)
 
-    before, kept = log_probs(), model.get_weights()
+    before = log_probs()
+    kept = [weight.numpy() for weight in model.weights]
     try:
-        model.set_weights(
-            [
-                # Not NumPy's own kind: bfloat16.
-                (w * (1 + 2.0**-23)).astype(w.dtype) if w.dtype.kind in "fV" else w
-                for w in kept
-            ]
-        )
-        changed = np.abs(log_probs() - before)
+        for weight, value in zip(model.weights, kept, strict=True):
+            # Not NumPy's own kind: bfloat16.
+            if value.dtype.kind in "fV":
+                weight.assign((value * (1 + 2.0**-23)).astype(value.dtype))
+        relative = _difference(log_probs(), before)
     finally:
-        model.set_weights(kept)
-    relative = changed / np.maximum(np.abs(before), 1.0)
+        for weight, value in zip(model.weights, kept, strict=True):
+            weight.assign(value)
     return np.maximum.accumulate(relative.max(axis=-1).astype(np.float64))

@@ -6,13 +6,15 @@ import os
 import pathlib
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.models import ReinforceIMM
 from rlm_tf.models.neighbor_matching import NeighborMatching
-from rlm_tf.serving.saved_model import write_saved_model
+from rlm_tf.serving.arguments import checked_scalar, checked_shape
+from rlm_tf.serving.saved_model import check_weights, write_saved_model
 
 _TOLERANCE = 1e-5
 _CHECKED = 7
@@ -41,13 +43,14 @@ def export_classifier(
     Raises:
         FileExistsError: See `write_saved_model`.
         ValueError: If `model` is no such model, or the SavedModel's numbers are not
-            the model's.
+            the model's, or a weight holds NaN.
     """
     _check_kind("export_classifier", model, NeighborMatching)
     shape = model.example_shape
 
     @tf.function(input_signature=[tf.TensorSpec((None, *shape), name="examples")])
     def classify(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        examples = checked_shape("classify", "examples", examples, (None, *shape))
         probs = tf.exp(model.class_log_probs(examples, training=False))
         return {
             "probabilities": probs,
@@ -56,7 +59,8 @@ def export_classifier(
 
     examples = np.random.default_rng(0).normal(size=(_CHECKED, *shape))
     batch = tf.constant(examples, tf.float32)
-    return _export({"classify": classify}, {"examples": batch}, path, overwrite)
+    inputs = {"examples": batch}
+    return _export("export_classifier", model, classify, inputs, path, overwrite)
 
 
 def export_policy(
@@ -85,7 +89,7 @@ def export_policy(
     Raises:
         FileExistsError: See `write_saved_model`.
         ValueError: If `model` is no such model, or the SavedModel's numbers are not
-            the model's.
+            the model's, or a weight holds NaN.
     """
     _check_kind("export_policy", model, ReinforceIMM)
     check_integer("export_policy", "num_states", num_states, 1)
@@ -103,6 +107,8 @@ def export_policy(
         ]
     )
     def act(states: tf.Tensor, seed: tf.Tensor) -> dict[str, tf.Tensor]:
+        states = checked_shape("act", "states", states, (None,))
+        seed = checked_scalar("act", "seed", seed)
         known = (states >= 0) & (states < num_states)
         logits = tf.cast(model(tf.where(known, states, 0)), tf.float32)
         probs = tf.nn.softmax(logits)
@@ -123,7 +129,7 @@ def export_policy(
         "states": tf.constant(rng.integers(num_states, size=_CHECKED), tf.int32),
         "seed": tf.constant(1),
     }
-    return _export({"act": act}, inputs, path, overwrite)
+    return _export("export_policy", model, act, inputs, path, overwrite)
 
 
 def _check_kind(function: str, model: Any, kind: type) -> None:
@@ -135,33 +141,32 @@ def _check_kind(function: str, model: Any, kind: type) -> None:
 
 
 def _export(
-    functions: dict[str, Any],
+    function: str,
+    model: keras.Model,
+    answer: Any,
     inputs: dict[str, tf.Tensor],
     path: str | os.PathLike[str],
     overwrite: bool,
 ) -> pathlib.Path:
-    """Writes functions; their outputs for `inputs` must survive."""
-    signatures = {
-        name: function.get_concrete_function() for name, function in functions.items()
-    }
+    """Writes one `tf.function` of a model; its outputs for `inputs` must survive."""
+    name = answer.__name__
+    signature = answer.get_concrete_function()
     module = tf.Module()
-    # The weights that the functions read, and nothing else of the model.
-    module.variables_read = [
-        variable
-        for signature in signatures.values()
-        for variable in signature.graph.variables
-    ]
+    # The weights that the function reads, and nothing else of the model.
+    module.variables_read = list(signature.graph.variables)
+    read = {id(variable) for variable in module.variables_read}
+    check_weights(function, [w for w in model.weights if id(w.value) in read])
 
     def check(written: pathlib.Path) -> None:
         loaded = tf.saved_model.load(str(written)).signatures
-        for name, function in functions.items():
-            expected, found = function(**inputs), loaded[name](**inputs)
-            for key, value in expected.items():
-                error = np.max(np.abs(found[key].numpy() - value.numpy()), initial=0)
-                if not error <= _TOLERANCE:
-                    raise ValueError(
-                        f"The SavedModel's `{key}` of `{name}` differ from the model's "
-                        f"by up to {error:.3g}; nothing was written."
-                    )
+        expected, found = answer(**inputs), loaded[name](**inputs)
+        for key, value in expected.items():
+            error = np.max(np.abs(found[key].numpy() - value.numpy()), initial=0)
+            if not error <= _TOLERANCE:
+                raise ValueError(
+                    f"{function}: the SavedModel's `{key}` of `{name}` differ from the "
+                    f"model's by up to {error:.3g}; nothing was written."
+                )
 
-    return write_saved_model(module, signatures, path, check, overwrite)
+    signatures, requests = {name: signature}, {name: inputs}
+    return write_saved_model(module, signatures, path, check, requests, overwrite)

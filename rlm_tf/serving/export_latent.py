@@ -12,7 +12,11 @@ from rlm_tf.checks import check_integer
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.models import MonteCarloVAE
 from rlm_tf.serving.latent_service import LatentService
-from rlm_tf.serving.saved_model import check_export_path, write_saved_model
+from rlm_tf.serving.saved_model import (
+    check_export_path,
+    check_weights,
+    write_saved_model,
+)
 
 _TOLERANCE, _HALF_TOLERANCE = 1e-4, 0.05
 
@@ -44,7 +48,7 @@ def export_latent_model(
     Raises:
         FileExistsError: If there is something at `path` that may not be replaced.
         ValueError: If model and vocabulary do not belong together, or the SavedModel's
-            numbers are not the model's.
+            numbers are not the model's, or a weight holds NaN.
     """
     for name, value, kind in (
         ("model", model, MonteCarloVAE),
@@ -57,12 +61,15 @@ def export_latent_model(
             )
     check_integer("export_latent_model", "most_tokens", most_tokens, 1)
     check_export_path(path, overwrite)
+    check_weights("export_latent_model", model.weights)
     service = LatentService(model, vocabulary, most_tokens)
 
     def check(written: pathlib.Path) -> None:
         _check_numbers(written, service)
 
-    return write_saved_model(service, service.signatures(), path, check, overwrite)
+    return write_saved_model(
+        service, service.signatures(), path, check, service.requests(), overwrite
+    )
 
 
 def _check_numbers(directory: pathlib.Path, service: LatentService) -> None:

@@ -14,8 +14,12 @@ from rlm_tf.serving.arguments import (
     Untracked,
     checked,
     checked_max_tokens,
+    checked_scalar,
     checked_share,
     checked_temperature,
+    checked_texts,
+    checked_tokens_of_texts,
+    readable_tokens,
 )
 from rlm_tf.serving.scoring import token_log_probs
 
@@ -30,7 +34,8 @@ class LanguageModelService(tf.Module):
     Texts are read under the rule of the vocabulary, a newline being `<eos>`, and every
     text is preceded by `<eos>`, as in training. None is added at the end. Unknown words
     become `<unk>`; where the vocabulary has no `<unk>`, they are an error that names
-    them. Invalid UTF-8 is replaced by U+FFFD (under the rule `bytes` it stays).
+    them. Invalid UTF-8 is replaced by U+FFFD (under the rule `bytes` it stays). A text
+    of more than MAX_TEXT_BYTES or MAX_TEXT_TOKENS is an error.
 
     Only operations of plain TensorFlow are used. The module tracks the weights of the
     model and the vocabulary, not the Keras model: no optimiser, no metric, no
@@ -65,8 +70,9 @@ class LanguageModelService(tf.Module):
                 f"the model predicts {size} tokens, but the vocabulary has "
                 f"{len(vocabulary)}: they do not belong together."
             )
-        # Inside a plain object, so that tf.Module does not track the Keras model.
+        # Inside plain objects, so that tf.Module does not track the Keras model.
         self._language_model = Untracked(stepwise)
+        self._vocabulary = Untracked(vocabulary)
         self._size = size
         self._eos_id = vocabulary.eos_id
         self._tables = vocabulary.graph_tables()
@@ -92,8 +98,10 @@ class LanguageModelService(tf.Module):
             `perplexity`: float32 `[N]`, `exp(-total / lengths)`; 1 for a text without
                 tokens.
         """
-        ids = self._tables.encode(texts)
-        log_probs = token_log_probs(self._language_model.value, ids, self._eos_id)
+        ids = self._read("score", "texts", texts)
+        log_probs = token_log_probs(
+            self._language_model.value, ids, self._eos_id, self._size
+        )
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         # A float32 sum of thousands of terms would lose digits.
         total = tf.reduce_sum(tf.cast(log_probs, tf.float64), axis=1)
@@ -122,8 +130,9 @@ class LanguageModelService(tf.Module):
         Raises:
             tf.errors.InvalidArgumentError: When run, if k < 1.
         """
+        k = checked_scalar("next_token", "k", k)
         k = checked(k, k >= 1, "next_token: k must be at least 1, found")
-        context = self._with_eos(self._tables.encode(texts))
+        context = self._with_eos(self._read("next_token", "texts", texts))
         model = self._language_model.value
         states = model.zero_states(tf.cast(context.nrows(), tf.int32))
         states = read_tokens(model, context[:, :-1], states)
@@ -175,7 +184,7 @@ class LanguageModelService(tf.Module):
                 this probability are drawn; 1: all.
             eta: float32 in [0, 1], see `rlm_tf.generation.keep_eta`; 0: all.
             typical_p: float32 in [0, 1], see `rlm_tf.generation.keep_typical`; 1: all.
-            calibration: float32, strength of entropy calibration, see
+            calibration: float32 in [-1e6, 1e6], strength of entropy calibration, see
                 `rlm_tf.generation.calibrate`; 0: none.
             seed: int32.
 
@@ -189,16 +198,15 @@ class LanguageModelService(tf.Module):
         """
         max_tokens = checked_max_tokens("generate", max_tokens)
         temperature = checked_temperature("generate", temperature)
+        top_k = checked_scalar("generate", "top_k", top_k)
         top_k = checked(top_k, top_k >= 0, "generate: top_k must be >= 0, found")
         top_p = checked_share("generate", "top_p", top_p)
         eta = checked_share("generate", "eta", eta)
         typical_p = checked_share("generate", "typical_p", typical_p)
-        calibration = checked(
-            calibration,
-            tf.math.is_finite(calibration),
-            "generate: calibration must be finite, found",
-        )
-        ids = self._tables.encode(prompts)
+        # Its range is `generate`'s to check.
+        calibration = checked_scalar("generate", "calibration", calibration)
+        seed = checked_scalar("generate", "seed", seed)
+        ids = self._read("generate", "prompts", prompts)
         new = generate(
             self._language_model.value,
             self._with_eos(ids),
@@ -216,11 +224,37 @@ class LanguageModelService(tf.Module):
             "full_text": self._tables.decode(tf.concat([ids, new], axis=1)),
         }
 
+    def requests(self) -> dict[str, dict[str, tf.Tensor]]:
+        """Returns small inputs of each signature, for a server to warm up with."""
+        vocabulary = self._vocabulary.value
+        texts = tf.constant([vocabulary.decode(readable_tokens(vocabulary)[:9])])
+        generated = {
+            "prompts": texts,
+            "max_tokens": tf.constant(2),
+            "temperature": tf.constant(1.0),
+            "top_k": tf.constant(0),
+            "top_p": tf.constant(0.95),
+            "eta": tf.constant(0.0),
+            "typical_p": tf.constant(1.0),
+            "calibration": tf.constant(0.0),
+            "seed": tf.constant(1),
+        }
+        return {
+            "score": {"texts": texts},
+            "next_token": {"texts": texts, "k": tf.constant(1)},
+            "generate": generated,
+        }
+
     def signatures(self) -> dict[str, Any]:
         """Returns the functions for `tf.saved_model.save`, which traces them once."""
         return {
             name: getattr(self, name) for name in ("score", "next_token", "generate")
         }
+
+    def _read(self, function: str, name: str, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the tokens `[N, (T)]` of an input of texts."""
+        ids = self._tables.encode(checked_texts(function, name, texts))
+        return checked_tokens_of_texts(function, name, ids)
 
     def _with_eos(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         eos = tf.fill([ids.nrows(), 1], tf.constant(self._eos_id, ids.dtype))

@@ -14,16 +14,19 @@ from rlm_tf.objectives.monte_carlo import iwae
 from rlm_tf.padding import PADDING
 from rlm_tf.serving.arguments import (
     Untracked,
-    checked,
     checked_latents,
     checked_max_tokens,
+    checked_number,
+    checked_scalar,
     checked_share,
     checked_temperature,
+    checked_texts,
     readable_tokens,
 )
 from rlm_tf.serving.conditioned_decoder import ConditionedDecoder, GivenSeed
 
 MOST_SAMPLES = 1000
+MOST_STEPS = 1000
 
 _STRINGS = tf.TensorSpec([None], tf.string)
 # Of any shape, so that another one than the model's can be named.
@@ -92,7 +95,8 @@ class LatentService(tf.Module):
             to 1;
             `resampled`: float32 `[N, ...]`, one of them, drawn with these weights.
         """
-        tokens = self._read(texts)
+        seed = checked_scalar("encode", "seed", seed)
+        tokens = self._read("encode", "texts", texts)
         z, extra, parameters = self._sampled("encode", tokens, num_samples, seed)
         log_weights = tf.math.log(tf.transpose(extra.weights))
         noise = tf.random.stateless_uniform(
@@ -138,6 +142,7 @@ class LatentService(tf.Module):
         max_tokens = checked_max_tokens("decode", max_tokens)
         temperature = checked_temperature("decode", temperature)
         top_p = checked_share("decode", "top_p", top_p)
+        seed = checked_scalar("decode", "seed", seed)
         return self._said(latents, max_tokens, temperature, top_p, seed)
 
     def _said(
@@ -179,7 +184,8 @@ class LatentService(tf.Module):
             `perplexity`: float32 `[N]`, of a token;
             `usage`: float32 `[N]`, the estimate of KL(p(z|x) || p(z)), nats.
         """
-        tokens = self._read(texts)
+        seed = checked_scalar("score", "seed", seed)
+        tokens = self._read("score", "texts", texts)
         _, extra, _ = self._sampled("score", tokens, num_samples, seed)
         lengths = tf.math.count_nonzero(tokens != PADDING, axis=1, dtype=tf.int32)
         mean = extra.log_evidence / tf.cast(lengths, tf.float32)
@@ -209,24 +215,28 @@ class LatentService(tf.Module):
         Args:
             first: Strings `[N]`.
             last: Strings `[N]`.
-            steps: int32 >= 2, sentences, both ends included.
+            steps: int32, 2 to 1000, sentences, both ends included.
             max_tokens: int32, at most so many words.
 
         Returns:
             `texts`: strings `[N, steps]`.
         """
-        texts = [tf.size(first), tf.size(last)]
+        tokens = [
+            self._read("interpolate", name, texts)
+            for name, texts in (("first", first), ("last", last))
+        ]
+        numbers = [tf.shape(read)[0] for read in tokens]
         check = tf.debugging.Assert(
-            tf.equal(*texts),
-            ["interpolate: first and last must be as many texts, found", *texts],
+            tf.equal(*numbers),
+            ["interpolate: first and last must be as many texts, found", *numbers],
         )
         with tf.control_dependencies([check]):
-            steps = checked(steps, steps >= 2, "interpolate: steps must be >= 2, found")
+            steps = checked_number("interpolate", "steps", steps, 2, MOST_STEPS)
         shares = tf.linspace(0.0, 1.0, steps)
         latents = self._model.value.latents
         ends = [
-            tf.cast(latents.centre(self._model.value(self._read(texts))), tf.float32)
-            for texts in (first, last)
+            tf.cast(latents.centre(self._model.value(read)), tf.float32)
+            for read in tokens
         ]
         between = latents.between(*ends, shares)
         texts = self._said(
@@ -250,6 +260,31 @@ class LatentService(tf.Module):
         tokens = tokens[tokens != self._end_id]
         return [vocabulary.decode(tokens[i::7][:9]) for i in range(3)] + [""]
 
+    def requests(self) -> dict[str, dict[str, tf.Tensor]]:
+        """Returns small inputs of each signature, for a server to warm up with."""
+        texts = tf.constant(self.some_texts()[:1])
+        count, seed = tf.constant(1), tf.constant(1)
+        sampled = {"texts": texts, "num_samples": count, "seed": seed}
+        decoded = {
+            "latents": tf.zeros([1, *self._model.value.latents.event_shape]),
+            "max_tokens": tf.constant(2),
+            "temperature": tf.constant(1.0),
+            "top_p": tf.constant(1.0),
+            "seed": seed,
+        }
+        between = {
+            "first": texts,
+            "last": texts,
+            "steps": tf.constant(2),
+            "max_tokens": tf.constant(2),
+        }
+        return {
+            "encode": sampled,
+            "decode": decoded,
+            "score": sampled,
+            "interpolate": between,
+        }
+
     def signatures(self) -> dict[str, Any]:
         """Returns the functions for `tf.saved_model.save`, which traces them once."""
         return {
@@ -257,8 +292,9 @@ class LatentService(tf.Module):
             for name in ("encode", "decode", "score", "interpolate")
         }
 
-    def _read(self, texts: tf.Tensor) -> tf.Tensor:
+    def _read(self, function: str, name: str, texts: tf.Tensor) -> tf.Tensor:
         """Returns tokens int32 `[N, T]`, ends included, padded with -1."""
+        texts = checked_texts(function, name, texts)
         ids = tf.cast(self._tables.encode(texts), tf.int32)
         ends = tf.fill([ids.nrows(), 1], self._end_id)
         ids = tf.concat([ids, tf.RaggedTensor.from_tensor(ends)], axis=1)
@@ -270,10 +306,8 @@ class LatentService(tf.Module):
     def _sampled(
         self, function: str, tokens: tf.Tensor, num_samples: tf.Tensor, seed: tf.Tensor
     ) -> tuple[tf.Tensor, Any, dict[str, tf.Tensor]]:
-        num_samples = checked(
-            num_samples,
-            (num_samples >= 1) & (num_samples <= MOST_SAMPLES),
-            f"{function}: num_samples must be in [1, {MOST_SAMPLES}], found",
+        num_samples = checked_number(
+            function, "num_samples", num_samples, 1, MOST_SAMPLES
         )
         model = self._model.value
         parameters = model(tokens)

@@ -5,14 +5,25 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import keras
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-_FILE = "saved_model.pb"
+from rlm_tf.serving.export_path import (
+    NEW,
+    OLD,
+    SAVED_MODEL,
+    check_export_path,
+    export_place,
+    served_name,
+    working_folder,
+)
+from rlm_tf.serving.warm_up import WARM_UP_FILE, is_own_warm_up, write_warm_up
+
+Requests = Mapping[str, Mapping[str, tf.Tensor]]
 
 
 def write_saved_model(
@@ -20,19 +31,23 @@ def write_saved_model(
     signatures: Mapping[str, Any],
     path: str | os.PathLike[str],
     check: Callable[[pathlib.Path], None],
+    requests: Requests,
     overwrite: bool = False,
 ) -> pathlib.Path:
     """Writes a SavedModel of plain TensorFlow operations, and checks it.
 
     It is written beside `path`, checked there and only then renamed to `path`. A kill
-    leaves at most a hidden folder `.NAME.*` there; one between the two renames of an
-    overwrite leaves the former SavedModel in its `old`.
+    leaves at most a hidden folder `.NAME.*` there, which the next export removes; one
+    between the two renames of an overwrite leaves the former SavedModel in its `old`.
+    Files that somebody else has put into the former one's `assets.extra` are taken over.
 
     Args:
         module: Owner of everything that the signatures use.
         signatures: Functions by name: concrete ones, or with an `input_signature`.
-        path: Directory to be made; parents are made too.
+        path: Directory to be made; parents are made too. A symbolic link is kept, and
+            what it points to is written.
         check: Raises an error if the SavedModel in a directory is not as it should be.
+        requests: Inputs by signature, with which TensorFlow Serving warms up.
         overwrite: Whether a SavedModel at `path` is replaced.
 
     Returns:
@@ -40,14 +55,14 @@ def write_saved_model(
 
     Raises:
         FileExistsError: If there is something at `path` that may not be replaced.
-        ValueError: If the graph has operations that need XLA or a GPU.
+        OSError: If it cannot be written; names the path.
+        ValueError: If the graph has operations that need XLA or a GPU, or TensorFlow
+            could not read files of that name.
     """
-    path = pathlib.Path(path)
     check_export_path(path, overwrite)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = pathlib.Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    try:
-        written = beside / "new"
+    place = export_place(path)
+    with working_folder(place) as beside:
+        written = beside / NEW
         tf.saved_model.save(
             module,
             str(written),
@@ -56,29 +71,38 @@ def write_saved_model(
         )
         _make_portable(written)
         check(written)
-        _move(written, path, beside / "old")
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return path
+        write_warm_up(written, served_name(path), requests.items())
+        _take_over_extras(place, written)
+        _move(written, place, beside / OLD)
+    return pathlib.Path(path)
 
 
-def check_export_path(path: str | os.PathLike[str], overwrite: bool = False) -> None:
-    """Checks that a SavedModel may be written; ask before a long training.
+def check_weights(function: str, weights: Iterable[keras.Variable]) -> None:
+    """Raises ValueError if a weight holds NaN, as diverged training leaves it."""
+    for weight in weights:
+        value = weight.value
+        if value.dtype.is_floating and bool(tf.reduce_any(tf.math.is_nan(value))):
+            raise ValueError(
+                f"{function}: the weight {weight.path} holds NaN (training has "
+                "diverged); nothing was written."
+            )
 
-    Raises:
-        FileExistsError: If something else is there, or a SavedModel that must stay.
-    """
-    path = pathlib.Path(path)
-    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+
+def _take_over_extras(place: pathlib.Path, written: pathlib.Path) -> None:
+    """Copies what a person has put into the former SavedModel's `assets.extra`."""
+    extras = WARM_UP_FILE.parent
+    if not (place / extras).is_dir():
         return
-    if not (path / _FILE).is_file():
-        raise FileExistsError(
-            f"{path} exists and is not a SavedModel; choose another path."
-        )
-    if not overwrite:
-        raise FileExistsError(
-            f"{path} already holds a SavedModel; choose another path or say overwrite."
-        )
+    own = is_own_warm_up(place / WARM_UP_FILE)
+    for child in (place / extras).iterdir():
+        if own and child.name == WARM_UP_FILE.name:
+            continue
+        target = written / extras / child.name
+        target.unlink(missing_ok=True)
+        if child.is_dir() and not child.is_symlink():
+            shutil.copytree(child, target, symlinks=True)
+        else:
+            shutil.copy2(child, target, follow_symlinks=False)
 
 
 def _move(written: pathlib.Path, path: pathlib.Path, old: pathlib.Path) -> None:
@@ -104,7 +128,7 @@ def _make_portable(directory: pathlib.Path) -> None:
         ValueError: If there are operations that run on few machines.
     """
     saved_model = saved_model_pb2.SavedModel()
-    saved_model.ParseFromString((directory / _FILE).read_bytes())
+    saved_model.ParseFromString((directory / SAVED_MODEL).read_bytes())
     functions = saved_model.meta_graphs[0].graph_def.library.function
     special = set()
     for function in functions:
@@ -121,6 +145,6 @@ def _make_portable(directory: pathlib.Path) -> None:
             "which a server may not have. Export in a process that sees no GPU "
             "(CUDA_VISIBLE_DEVICES=-1), and build layers without jit_compile."
         )
-    (directory / _FILE).write_bytes(saved_model.SerializeToString())
+    (directory / SAVED_MODEL).write_bytes(saved_model.SerializeToString())
     # An optional file with a checksum of what has just changed.
     (directory / "fingerprint.pb").unlink(missing_ok=True)

@@ -13,25 +13,29 @@ from rlm_tf.generation.stepwise import (
     longest_window,
 )
 
-# Positions whose features, and whose logits, are in memory at once.
+# Positions whose features, and whose logits, are in memory at once, and the most logits
+# of models that cannot do without whole rows of them: 256 MB.
 _FEATURE_POSITIONS = 16384
 _LOGIT_POSITIONS = 1024
+_LOGITS = 2**26
 
 
 def token_log_probs(
-    model: StepwiseModel, tokens: tf.RaggedTensor, prefix: int
+    model: StepwiseModel, tokens: tf.RaggedTensor, prefix: int, vocabulary_size: int
 ) -> tf.Tensor:
     """Returns the log-probability of every token given the ones before it.
 
     A loop over windows carries the states, and within a window a loop over blocks of
     positions applies the output layer: a text of 25,000 words never asks for 25,000 x V
-    logits, nor does a large batch. A model without states, whose features are logits,
-    is run on few texts at a time. No text's numbers depend on the others.
+    logits, nor does a large batch. Models that can (`target_log_probs`) pass a large
+    vocabulary slice by slice. A model without states, whose features are logits, is run
+    on few texts at a time. No text's numbers depend on the others.
 
     Args:
         model: The model.
         tokens: int32 `[N, (T)]`.
         prefix: Token that stands before every text, `<eos>` as in training.
+        vocabulary_size: V.
 
     Returns:
         Natural logarithms, float32 `[N, L]`, L the longest T; 0 beyond a text's end.
@@ -40,18 +44,21 @@ def token_log_probs(
     lengths = tf.cast(tokens.row_lengths(), tf.int32)
     num_rows = tf.size(lengths)
     largest = longest_window(model)
+    at_once = max(1, min(_LOGIT_POSITIONS, _LOGITS // vocabulary_size))
+    if hasattr(model, "target_log_probs"):
+        at_once = _LOGIT_POSITIONS
     if not isinstance(model, RecomputedModel):
         window = _FEATURE_POSITIONS // tf.maximum(num_rows, 1)
         window = tf.clip_by_value(window, 1, largest)
-        return _window_by_window(model, targets, lengths, prefix, window)
+        return _window_by_window(model, targets, lengths, prefix, window, at_once)
     # The window decides what a token sees: it may not depend on the number of texts.
-    size = tf.maximum(_LOGIT_POSITIONS // model.context_length, 1)
+    size = tf.maximum(at_once // model.context_length, 1)
     blocks = tf.maximum(-(-num_rows // size), 1)
 
     def body(block: tf.Tensor, written: tf.TensorArray) -> tuple[Any, Any]:
         rows = slice(block * size, (block + 1) * size)
         log_probs = _window_by_window(
-            model, targets[rows], lengths[rows], prefix, tf.constant(largest)
+            model, targets[rows], lengths[rows], prefix, tf.constant(largest), at_once
         )
         return block + 1, written.write(block, log_probs)
 
@@ -70,6 +77,7 @@ def _window_by_window(
     lengths: tf.Tensor,
     prefix: int,
     window: tf.Tensor,
+    at_once: int,
 ) -> tf.Tensor:
     """Returns log-probabilities `[N, L]` of texts `[N, L]` of some lengths `[N]`."""
     num_rows, longest = tf.size(lengths), tf.shape(targets)[1]
@@ -91,6 +99,7 @@ def _window_by_window(
             model,
             tf.boolean_mask(features, scored),
             tf.boolean_mask(targets[:, first : first + window], scored),
+            at_once,
         )
         log_probs = tf.scatter_nd(
             tf.where(scored), log_probs, tf.shape(scored, tf.int64)
@@ -109,11 +118,11 @@ def _window_by_window(
 
 
 def _target_log_probs(
-    model: StepwiseModel, features: tf.Tensor, targets: tf.Tensor
+    model: StepwiseModel, features: tf.Tensor, targets: tf.Tensor, at_once: int
 ) -> tf.Tensor:
     """Maps features `[P, D]` and targets `[P]` to log-probabilities, float32 `[P]`."""
     positions = tf.size(targets)
-    blocks = tf.maximum(-(-positions // _LOGIT_POSITIONS), 1)
+    blocks = tf.maximum(-(-positions // at_once), 1)
     size = -(-positions // blocks)
     missing = blocks * size - positions
     features = tf.pad(features, [[0, missing], [0, 0]])
@@ -121,8 +130,12 @@ def _target_log_probs(
     features = tf.reshape(features, [blocks, size, features.shape[-1]])
 
     def of_block(block: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        logits = model.output_logits(block[0][tf.newaxis])[0]
-        return tf.cast(log_softmax_at(logits, block[1]), tf.float32)
+        rows, wanted = block[0][tf.newaxis], block[1][tf.newaxis]
+        if hasattr(model, "target_log_probs"):
+            log_probs = model.target_log_probs(rows, wanted)
+        else:
+            log_probs = log_softmax_at(model.output_logits(rows), wanted)
+        return tf.cast(log_probs[0], tf.float32)
 
     log_probs = tf.map_fn(
         of_block,

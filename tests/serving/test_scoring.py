@@ -23,10 +23,12 @@ def test_numbers_do_not_depend_on_the_other_texts(rng):
     model = as_stepwise(keras.Sequential(layers), CONTEXT)
     texts = [rng.integers(VOCABULARY, size=n) for n in (19, 3, 0, 12, 8)]
     crowd = texts + [texts[3]] * 4200
-    together = token_log_probs(model, tf.ragged.constant(crowd, tf.int32), 0)
+    tokens = tf.ragged.constant(crowd, tf.int32)
+    together = token_log_probs(model, tokens, 0, VOCABULARY)
     assert together.shape == (4205, 19)
     for row, text in enumerate(texts):
-        alone = token_log_probs(model, tf.ragged.constant([text], tf.int32), 0)
+        tokens = tf.ragged.constant([text], tf.int32)
+        alone = token_log_probs(model, tokens, 0, VOCABULARY)
         np.testing.assert_allclose(together[row, : len(text)], alone[0], atol=1e-5)
         np.testing.assert_array_equal(together[row, len(text) :], 0)
     np.testing.assert_allclose(together[5:], together[3][tf.newaxis] + 0 * together[5:])
@@ -36,4 +38,4 @@ def test_numbers_do_not_depend_on_the_other_texts(rng):
 def test_nothing_to_score(texts):
     model = as_stepwise(keras.Sequential([keras.layers.Embedding(3, 3)]), 4)
     tokens = tf.ragged.constant(texts, tf.int32, ragged_rank=1)
-    assert token_log_probs(model, tokens, 0).shape == (len(texts), 0)
+    assert token_log_probs(model, tokens, 0, 3).shape == (len(texts), 0)
