@@ -18,12 +18,15 @@ import dataclasses
 import math
 import pathlib
 import re
+import textwrap
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 from experiments.flags import run, setting
 
 PRESETS = ("smoke", "small", "paper")
+_SIGNATURES = ("score", "next_token", "generate")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +89,9 @@ def main(config: Config) -> pathlib.Path:
     _check_sampling(config)
     path = pathlib.Path(config.output_dir)
     if not config.resume:
-        check_export_path(path, config.overwrite)
+        check_export_path(
+            path, config.overwrite, "use another --output_dir, or add --overwrite"
+        )
     if not (config.resume and (path / "saved_model.pb").is_file()):
         # A graph that is traced next to a GPU may hold operations only a GPU has.
         tf.config.set_visible_devices([], "GPU")
@@ -105,6 +110,7 @@ def main(config: Config) -> pathlib.Path:
 
 def _check_sampling(config: Config) -> None:
     """Raises ValueError before anything is trained for samples nobody can draw."""
+    from rlm_tf.generation import MOST_CALIBRATION
     from rlm_tf.serving import MAX_TOKENS
 
     for flag, possible, expected in (
@@ -118,7 +124,11 @@ def _check_sampling(config: Config) -> None:
         ("top_p", 0 <= config.top_p <= 1, "in [0, 1]"),
         ("eta", 0 <= config.eta <= 1, "in [0, 1]"),
         ("typical_p", 0 <= config.typical_p <= 1, "in [0, 1]"),
-        ("calibration", math.isfinite(config.calibration), "finite"),
+        (
+            "calibration",
+            abs(config.calibration) <= MOST_CALIBRATION,
+            f"in [{-MOST_CALIBRATION:g}, {MOST_CALIBRATION:g}]",
+        ),
         ("context_length", config.context_length >= 0, "at least 0"),
     ):
         if not possible:
@@ -131,24 +141,59 @@ def _check_sampling(config: Config) -> None:
 
 
 def _load(config: Config) -> tuple[Any, Any]:
-    import keras
-
-    # Keras finds classes by the names under which these modules register them.
-    import rlm_tf.models
-    import rlm_tf.restricted  # noqa: F401
     from rlm_tf.data import Vocabulary
 
     path = pathlib.Path(config.model)
     vocabulary = pathlib.Path(config.vocabulary or path.parent / "vocabulary.txt")
     for flag, file in (("model", path), ("vocabulary", vocabulary)):
+        if file.is_dir():
+            raise IsADirectoryError(f"--{flag}: {file} is a folder, expected a file.")
         if not file.is_file():
             raise FileNotFoundError(f"--{flag}: there is no file {file}.")
-    return keras.saving.load_model(path, compile=False), Vocabulary.load(vocabulary)
+    try:
+        words = Vocabulary.load(vocabulary)
+    except ValueError as error:
+        raise ValueError(f"--vocabulary: {error}") from error
+    return _read_model(path), words
+
+
+def _read_model(path: pathlib.Path) -> Any:
+    """Returns the Keras model in a file.
+
+    Raises:
+        ValueError: If there is none; names the file.
+    """
+    import keras
+
+    # Keras finds classes by the names under which these modules register them.
+    import rlm_tf.models
+    import rlm_tf.restricted  # noqa: F401
+
+    try:
+        if path.suffix == ".keras" and not zipfile.is_zipfile(path):
+            raise ValueError("it is no zip file, or cut off")  # Keras: "not found"
+        model = keras.saving.load_model(path, compile=False)
+    except (
+        Exception
+    ) as error:  # Whatever a damaged file makes Keras, HDF5 or zip raise.
+        raise ValueError(
+            f"--model: {path} could not be read as a model ({_one_line(error)}); name "
+            "the .keras file that a run has written, or let it be written anew."
+        ) from error
+    if not isinstance(model, keras.Model):
+        raise ValueError(
+            f"--model: {path} holds a {type(model).__name__}, which is no model."
+        )
+    return model
+
+
+def _one_line(error: Exception, most: int = 160) -> str:
+    """Returns what an error says, in one line of bounded length."""
+    text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def _train(config: Config) -> tuple[Any, Any]:
-    import json
-
     from experiments.imm import config as configs
     from experiments.imm import training
     from experiments.run_settings import settings_of
@@ -164,7 +209,7 @@ def _train(config: Config) -> tuple[Any, Any]:
     corpus = load_corpus(config.corpus, config.data_dir or None)
     if (folder / "config.json").is_file():
         configs.check_same_settings(
-            json.loads((folder / "config.json").read_text("utf-8")),
+            _settings(folder / "config.json"),
             settings_of(settings, corpus),
             str(folder / "config.json"),
             "another --training_dir",
@@ -178,18 +223,66 @@ def _train(config: Config) -> tuple[Any, Any]:
     return prepared.model, corpus.vocabulary
 
 
+def _settings(file: pathlib.Path) -> dict[str, Any]:
+    """Returns the settings that an earlier training has left.
+
+    Raises:
+        ValueError: If the file is damaged; names it.
+    """
+    import json
+
+    try:
+        settings = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        found = str(error)
+    else:
+        if isinstance(settings, dict):
+            return settings
+        found = f"expected a JSON object, found a {type(settings).__name__}"
+    raise ValueError(
+        f"{file} is damaged ({found}); remove {file.parent}, or use another "
+        "--training_dir."
+    )
+
+
 # === Report ===
+
+
+def _load_export(path: pathlib.Path) -> Any:
+    """Returns the SavedModel of a language model.
+
+    Raises:
+        ValueError: If there is none; names the folder.
+    """
+    import tensorflow as tf
+
+    remedy = "use another --output_dir, or --overwrite without --resume"
+    try:
+        loaded = tf.saved_model.load(str(path))
+    except Exception as error:  # Whatever a damaged file makes TensorFlow raise.
+        raise ValueError(
+            f"{path} could not be read as a SavedModel ({_one_line(error)}); {remedy}."
+        ) from error
+    missing = [name for name in _SIGNATURES if name not in loaded.signatures]
+    if missing:
+        raise ValueError(
+            f"{path} is not the SavedModel of a language model: it has no signature "
+            f"{', '.join(missing)}; {remedy}."
+        )
+    return loaded
 
 
 def describe(config: Config, path: pathlib.Path) -> Iterator[str]:
     """Yields the lines that tell what the SavedModel is and how to use it."""
     import tensorflow as tf
 
-    loaded = tf.saved_model.load(str(path))
+    from rlm_tf.serving import is_version, served_name
+
+    loaded = _load_export(path)
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     yield f"\n{path}: a SavedModel of {size / 1e6:.1f} MB\n"
     yield "Signatures"
-    for name in ("score", "next_token", "generate"):
+    for name in _SIGNATURES:
         signature = loaded.signatures[name]
         yield f"  {name}"
         yield f"    takes    {_tensors(signature.structured_input_signature[1])}"
@@ -209,17 +302,21 @@ def describe(config: Config, path: pathlib.Path) -> Iterator[str]:
                 seed,
             )
         except tf.errors.InvalidArgumentError as error:
-            (reason,) = re.findall("assertion failed: (.*)", error.message) or ["?"]
-            raise ValueError(f"--prompt {config.prompt!r}: {reason}") from error
+            reasons = re.findall("assertion failed: (.*)", error.message)
+            reason = reasons[0] if reasons else _one_line(error)
+            prompt = textwrap.shorten(repr(config.prompt), 80, placeholder="...")
+            raise ValueError(f"--prompt {prompt}: {reason}") from error
         text = answer["text"].numpy()[0].decode()
         yield f"  seed {seed}: " + text.replace("\n", "\n    ")
-    name = path.name
+    name = served_name(path)
+    place = path.absolute()
+    source, inside = (place.parent, "") if is_version(place) else (place, "/1")
     yield f"""
 Look inside
   saved_model_cli show --dir {path} --all
 Serve (any TensorFlow Serving)
   docker run --rm -p 8501:8501 -e MODEL_NAME={name} \\
-    --mount type=bind,source={path.absolute()},target=/models/{name}/1 \\
+    --mount type=bind,source={source},target=/models/{name}{inside} \\
     tensorflow/serving
   curl http://localhost:8501/v1/models/{name}:predict -d \\
     '{{"signature_name": "score", "inputs": {{"texts": ["a text", "another"]}}}}'"""

@@ -1,6 +1,7 @@
 """Sampling text from language models, in a graph and with stateless seeds."""
 
 from rlm_tf.generation.entropy_calibration import (
+    MOST_CALIBRATION,
     CalibrationFit,
     calibrate,
     fit_calibration,
@@ -18,6 +19,7 @@ from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import RecomputedModel
 
 __all__ = [
+    "MOST_CALIBRATION",
     "CalibrationFit",
     "RecomputedModel",
     "calibrate",

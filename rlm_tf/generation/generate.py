@@ -58,8 +58,8 @@ def generate(
         eta: Scalar or `[N]`; 0 does not limit.
         typical_p: Scalar or `[N]`; 1 does not limit.
         calibration: Strength of entropy calibration, a scalar in [-1e6, 1e6], which
-            comes before the filters; see `calibrate` and `fit_calibration`. 0: none, and then it costs
-            nothing.
+            comes before the filters; see `calibrate` and `fit_calibration`. 0: none,
+            and then it costs nothing.
         candidates: See `calibrate`.
         stop_token: A row ends before this token; None: never.
         context_length: Most tokens that a model without states is run on; None: as
@@ -144,7 +144,11 @@ def generate(
 
 def _checked_calibration(calibration: float | tf.Tensor) -> float | tf.Tensor:
     """Returns the strength of calibration: a scalar, finite and of bounded size."""
-    if np.ndim(calibration) if not tf.is_tensor(calibration) else calibration.shape.rank:
+    if (
+        np.ndim(calibration)
+        if not tf.is_tensor(calibration)
+        else calibration.shape.rank
+    ):
         raise ValueError(
             f"generate: `calibration` must be a scalar, found {calibration}."
         )

@@ -69,7 +69,9 @@ def linear_log_probs(
         # Not a product of its own, which half precision would round otherwise.
         place = targets - i * width
         found = tf.shape(logits)[1]
-        found_at = tf.gather(logits, tf.clip_by_value(place, 0, found - 1), batch_dims=1)
+        found_at = tf.gather(
+            logits, tf.clip_by_value(place, 0, found - 1), batch_dims=1
+        )
         here = (place >= 0) & (place < found)
         return i + 1, peak, total, tf.where(here, found_at, chosen)
 

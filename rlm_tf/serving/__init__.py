@@ -2,9 +2,9 @@
 
 from rlm_tf.serving.arguments import MAX_TEXT_BYTES, MAX_TEXT_TOKENS, MAX_TOKENS
 from rlm_tf.serving.export import export_language_model
-from rlm_tf.serving.export_path import check_export_path
 from rlm_tf.serving.export_functions import export_classifier, export_policy
 from rlm_tf.serving.export_latent import export_latent_model
+from rlm_tf.serving.export_path import check_export_path, is_version, served_name
 from rlm_tf.serving.language_model_service import LanguageModelService
 from rlm_tf.serving.latent_service import LatentService
 
@@ -19,4 +19,6 @@ __all__ = [
     "export_language_model",
     "export_latent_model",
     "export_policy",
+    "is_version",
+    "served_name",
 ]

@@ -97,12 +97,13 @@ def export_place(path: str | os.PathLike[str]) -> pathlib.Path:
 def served_name(path: str | os.PathLike[str]) -> str:
     """Returns the name a server knows an export by, of NAME or of NAME/VERSION."""
     place = pathlib.Path(os.path.abspath(path))
-    return place.parent.name if is_version(place) and place.parent.name else place.name
+    return place.parent.name if is_version(place) else place.name
 
 
 def is_version(path: pathlib.Path) -> bool:
-    """Whether a folder is named as TensorFlow Serving wants versions: by a number."""
-    return path.name.isascii() and path.name.isdigit()
+    """Whether an export lies in NAME/VERSION, a number, as TensorFlow Serving wants."""
+    place = pathlib.Path(os.path.abspath(path))
+    return place.name.isascii() and place.name.isdigit() and place.parent.name != ""
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.generation.generate import generate
-from rlm_tf.generation.stepwise import as_stepwise, read_tokens
+from rlm_tf.generation.stepwise import RecomputedModel, as_stepwise, read_tokens
 from rlm_tf.serving.arguments import (
     Untracked,
     checked,
@@ -48,8 +48,8 @@ class LanguageModelService(tf.Module):
         context_length: Most tokens that a model without states is run on.
 
     Raises:
-        ValueError: If the model's logits do not have one entry per token of the
-            vocabulary, or if it needs a `context_length`.
+        ValueError: If the model does not map tokens to logits, if these do not have one
+            entry per token of the vocabulary, or if it needs a `context_length`.
     """
 
     def __init__(
@@ -61,6 +61,8 @@ class LanguageModelService(tf.Module):
     ) -> None:
         super().__init__(name="language_model_service")
         stepwise = as_stepwise(model, context_length)
+        if isinstance(stepwise, RecomputedModel):
+            _check_maps_tokens(stepwise)
         features, _ = stepwise.forward(
             tf.zeros([1, 1], tf.int32), stepwise.zero_states(1)
         )
@@ -259,3 +261,19 @@ class LanguageModelService(tf.Module):
     def _with_eos(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         eos = tf.fill([ids.nrows(), 1], tf.constant(self._eos_id, ids.dtype))
         return tf.concat([tf.RaggedTensor.from_tensor(eos), ids], axis=1)
+
+
+def _check_maps_tokens(recomputed: RecomputedModel) -> None:
+    """Raises ValueError unless a Keras model maps tokens `[B, T]` to `[B, T, V]`."""
+    name, length = type(recomputed.model).__name__, recomputed.context_length
+    expected = f"{name} must map int tokens [B, T] to logits [B, T, V]"
+    try:
+        logits = recomputed.model(tf.zeros([1, length], tf.int32), training=False)
+    except Exception as error:  # Whatever layers raise that expect something else.
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise ValueError(
+            f"{expected}, but fails on tokens [1, {length}]: {' '.join(lines[:2])}"
+        ) from error
+    shape = getattr(logits, "shape", None)
+    if shape is None or len(shape) != 3 or tuple(shape[:2]) != (1, length):
+        raise ValueError(f"{expected}, but makes {shape} of tokens [1, {length}].")

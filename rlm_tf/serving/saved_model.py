@@ -39,7 +39,7 @@ def write_saved_model(
     It is written beside `path`, checked there and only then renamed to `path`. A kill
     leaves at most a hidden folder `.NAME.*` there, which the next export removes; one
     between the two renames of an overwrite leaves the former SavedModel in its `old`.
-    Files that somebody else has put into the former one's `assets.extra` are taken over.
+    Files that a person has put into the former one's `assets.extra` are taken over.
 
     Args:
         module: Owner of everything that the signatures use.
@@ -72,6 +72,8 @@ def write_saved_model(
         _make_portable(written)
         check(written)
         write_warm_up(written, served_name(path), requests.items())
+        # Another process may have been faster.
+        check_export_path(path, overwrite)
         _take_over_extras(place, written)
         _move(written, place, beside / OLD)
     return pathlib.Path(path)

@@ -1,8 +1,8 @@
 """Requests with which TensorFlow Serving warms an export up before it answers.
 
 They are a TFRecord file of `tensorflow.serving.PredictionLog` messages. The classes of
-these messages come with TensorFlow Serving's own package, which nothing else here needs:
-the few fields are written in protocol buffers' wire format.
+these messages come with TensorFlow Serving's own package, which nothing else needs: the
+few fields are written in protocol buffers' wire format.
 """
 
 from __future__ import annotations
@@ -48,13 +48,16 @@ def write_warm_up(
 
 
 def is_own_warm_up(file: pathlib.Path) -> bool:
-    """Whether a file holds nothing but requests that `write_warm_up` wrote."""
+    """Whether a file holds requests that `write_warm_up` wrote, and nothing else.
+
+    An empty one is a person's, who wants no warming up.
+    """
     own = _field(_LOG_METADATA, _field(_REQUEST_ORIGIN, _ORIGIN))
     try:
-        records = tf.data.TFRecordDataset(str(file)).as_numpy_iterator()
-        return all(record.startswith(own) for record in records)
+        records = list(tf.data.TFRecordDataset(str(file)).as_numpy_iterator())
     except tf.errors.OpError:
         return False
+    return bool(records) and all(record.startswith(own) for record in records)
 
 
 def _prediction_log(

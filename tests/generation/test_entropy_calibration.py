@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -117,6 +119,25 @@ def test_mistakes_are_named(model):
     assert generate(
         model, tf.zeros([0, 2], tf.int32), 3, seed=1, calibration=0.5
     ).shape == (0, None)
-    for strength in (float("nan"), [0.1, 0.2]):
-        with pytest.raises(ValueError, match="`calibration` must be a finite number"):
-            generate(model, [[1], [2]], 2, seed=1, calibration=strength)
+    with pytest.raises(ValueError, match="`calibration` must be a scalar, found"):
+        generate(model, [[1], [2]], 2, seed=1, calibration=[0.1, 0.2])
+
+
+def test_strength_is_finite_and_bounded(model):
+    """Times an entropy, 3e38 is infinite, and then no token can be drawn."""
+    prompts = tf.constant([[EOS, 1]])
+
+    @tf.function(autograph=False)
+    def in_graph(calibration: tf.Tensor) -> tf.Tensor:
+        new = generate(model, prompts, 1, seed=1, calibration=calibration)
+        return new.flat_values
+
+    for strength in (3e38, -1.1e6, math.inf, math.nan):
+        message = r"`calibration` must lie in \[-1e\+06, 1e\+06\]"
+        with pytest.raises(ValueError, match=message):
+            generate(model, prompts, 1, seed=1, calibration=strength)
+        with pytest.raises(ValueError, match="`strength` must lie in"):
+            calibrate(tf.zeros([1, V]), [], model, strength, 2)
+        message = r"calibration must be in \[-1e\+06, 1e\+06\], found"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            in_graph(tf.constant(strength))

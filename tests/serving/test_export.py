@@ -164,3 +164,67 @@ def test_wrong_numbers_are_noticed(model, vocabulary, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="differ from the model's by up to 0"):
         export_language_model(model, vocabulary, tmp_path / "x")
     assert not list(tmp_path.iterdir())
+
+
+def test_nan_weights_are_named(vocabulary, tmp_path):
+    """Of a word that no text has, too: what is compared cannot see them."""
+    model = make_model(vocabulary, num_layers=1)
+    matrix = model.embedding.embeddings.numpy()
+    matrix[vocabulary.id_of("twice"), 2] = np.nan
+    model.embedding.embeddings.assign(matrix)
+    message = "export_language_model: the weight embedding/embeddings holds NaN"
+    with pytest.raises(ValueError, match=message):
+        export_language_model(model, vocabulary, tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_answers_that_are_no_numbers_do_not_pass(model, vocabulary, path, monkeypatch):
+    def nan(logits, targets):
+        return log_softmax_at(logits, targets) * np.nan
+
+    log_softmax_at = export_module.log_softmax_at
+    monkeypatch.setattr(export_module, "log_softmax_at", nan)
+    with pytest.raises(ValueError, match="differ from the model's by up to nan"):
+        export_module._check_numbers(path, model, vocabulary, None)
+
+
+def test_words_that_must_not_come_are_no_difference():
+    """A bias of minus infinity forbids a word."""
+    found = np.array([-np.inf, -1.0, -np.inf, np.nan])
+    expected = np.array([-np.inf, -2.0, -1.0, -1.0])
+    np.testing.assert_array_equal(
+        export_module._difference(found, expected), [0.0, 0.5, np.inf, np.nan]
+    )
+
+
+def test_check_holds_few_logits_at_once(model, vocabulary, path, monkeypatch):
+    """Of a million words, the logits of its text were gigabytes."""
+    blocks, output_logits = [], type(model).output_logits
+
+    def spy(self, features, *arguments):
+        blocks.append(features.shape[1])
+        return output_logits(self, features, *arguments)
+
+    monkeypatch.setattr(type(model), "output_logits", spy)
+    monkeypatch.setattr(export_module, "_LOGITS", 20 * len(vocabulary))
+    monkeypatch.setattr(export_module, "_WORDS", 5)
+    export_module._check_numbers(path, model, vocabulary, None)
+    assert max(blocks) == 20 and sum(blocks) > 1000
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([keras.layers.Dense(3)], r"fails on tokens \[1, 4\]"),
+        (
+            [keras.layers.Embedding(30, 5), keras.layers.GlobalAveragePooling1D()],
+            r"must map int tokens \[B, T\] to logits .* makes \(1, 5\) of tokens",
+        ),
+    ],
+)
+def test_models_of_other_things_are_named(vocabulary, tmp_path, layers, message):
+    model = keras.Sequential(layers)
+    if len(layers) == 1:
+        model.build((None, 7))
+    with pytest.raises(ValueError, match=message):
+        export_language_model(model, vocabulary, tmp_path / "x", context_length=4)

@@ -142,6 +142,10 @@ def test_mistakes(rng, tmp_path):
         export_policy(policy, tmp_path / "policy", num_states=4)
     with pytest.raises(ValueError, match="`num_states` must be an integer >= 1"):
         export_policy(policy, tmp_path / "policy", num_states=0)
+    diverged = DiscretePolicy(3, 4)
+    diverged.weights[0].assign(diverged.weights[0] * np.nan)
+    with pytest.raises(ValueError, match=r"export_policy: the weight \S+ holds NaN"):
+        export_policy(ReinforceIMM(diverged), tmp_path / "policy", num_states=3)
     export_classifier(model, tmp_path / "classifier")
     with pytest.raises(FileExistsError, match="already holds a SavedModel"):
         export_classifier(model, tmp_path / "classifier")

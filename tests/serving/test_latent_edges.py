@@ -15,11 +15,11 @@ from rlm_tf.layers import (
     SentenceEncoder,
 )
 from rlm_tf.models import MonteCarloVAE
-from rlm_tf.serving import export_latent_model
+from rlm_tf.serving import MAX_TEXT_BYTES, LatentService, export_latent_model
 
 
-def _export(folder, policy, kind):
-    """Exports a model whose vocabulary has no `<unk>`."""
+def _model(policy, kind):
+    """A model and its vocabulary, which has no `<unk>`."""
     text = "the cat sat on the mat\na dog saw it\n"
     vocabulary = Vocabulary.build(text, rule="words", unknown=False)
     options = {"seed": 1, "dtype": policy}
@@ -32,6 +32,11 @@ def _export(folder, policy, kind):
         estimator="vimco",
         dtype=policy,
     )
+    return model, vocabulary
+
+
+def _export(folder, policy, kind):
+    model, vocabulary = _model(policy, kind)
     path = export_latent_model(model, vocabulary, folder / "x", most_tokens=5)
     return tf.saved_model.load(str(path)).signatures
 
@@ -130,6 +135,36 @@ def test_latents_of_another_rank_are_named(request, kind, shape):
         shape = [*shape[:1], *shape] if len(shape) == 3 else shape
     with pytest.raises(tf.errors.InvalidArgumentError, match="latents must have shape"):
         _decode(signatures, np.zeros(shape))
+
+
+def test_nan_weights_are_named(tmp_path):
+    model, vocabulary = _model("float32", NormalLatents)
+    kernel = model.decoder.output_layer.kernel
+    kernel.assign(kernel * np.nan)
+    with pytest.raises(ValueError, match=r"the weight \S*kernel holds NaN"):
+        export_latent_model(model, vocabulary, tmp_path / "x")
+
+
+def test_requests_to_warm_up_are_answered(signatures):
+    model, vocabulary = _model("float32", NormalLatents)
+    requests = LatentService(model, vocabulary, 5).requests()
+    assert set(requests) == {"encode", "decode", "score", "interpolate"}
+    for name, inputs in requests.items():
+        signatures[name](**inputs)
+
+
+def test_shapes_and_lengths_are_named(signatures):
+    message = r"score: texts must have shape \[N\], found\] \[\]"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        _sampled(signatures["score"], "the cat")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 1000000 bytes"):
+        _sampled(signatures["encode"], ["a" * (MAX_TEXT_BYTES + 1)])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="num_samples must be a s"):
+        _sampled(signatures["encode"], ["the cat"], [3])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="decode: top_p must be a"):
+        _decode(signatures, np.zeros([1, 3]), top_p=[1.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="decode: seed must be a"):
+        _decode(signatures, np.zeros([1, 3]), seed=[1, 2])
 
 
 def test_other_mistakes_are_named(signatures):

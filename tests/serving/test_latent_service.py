@@ -201,16 +201,18 @@ def test_mistakes_are_named(exported, vocabulary, tmp_path):
         signatures["score"](
             texts=tf.constant(["a"]), num_samples=tf.constant(0), seed=tf.constant(1)
         )
-    counts = {"steps": tf.constant(3), "max_tokens": tf.constant(2)}
-    for last, message in (
-        (["b"], "must be as many"),
-        (["b", "c"], r"steps must be >= 2, found\] \[1\]"),
+    for last, steps, message in (
+        (["b"], 3, "must be as many"),
+        (["b", "c"], 1, r"steps must be in \[2, 1000\], found\] \[1\]"),
+        (["b", "c"], 1001, r"steps must be in \[2, 1000\], found\] \[1001\]"),
+        (["b", "c"], [3], r"interpolate: steps must be a scalar, found shape\] \[1\]"),
     ):
-        if "steps" in message:
-            counts["steps"] = tf.constant(1)
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             signatures["interpolate"](
-                first=tf.constant(["a", "b"]), last=tf.constant(last), **counts
+                first=tf.constant(["a", "b"]),
+                last=tf.constant(last),
+                steps=tf.constant(steps),
+                max_tokens=tf.constant(2),
             )
     with pytest.raises(ValueError, match="do not belong together"):
         other = Vocabulary.build("a b", rule="words", unknown=True)

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.models import RecurrentLanguageModel
-from rlm_tf.serving import LanguageModelService
+from rlm_tf.serving import MAX_TEXT_BYTES, MAX_TEXT_TOKENS, LanguageModelService
+from rlm_tf.serving.arguments import checked_tokens_of_texts
 from tests.serving.exported import (
     RARE,
     generate,
@@ -197,6 +198,14 @@ def test_generate_filters(vocabulary, loaded):
         ({"eta": -0.1}, "eta must be"),
         ({"typical_p": 1.5}, "typical_p must be"),
         ({"calibration": float("inf")}, "calibration must be"),
+        ({"calibration": float("nan")}, "calibration must be"),
+        ({"calibration": 3e38}, r"calibration must be in \[-1e\+06, 1e\+06\]"),
+        ({"calibration": -1.1e6}, r"calibration must be in \[-1e\+06, 1e\+06\]"),
+        ({"max_tokens": [1, 2]}, r"max_tokens must be a scalar, found shape\] \[2\]"),
+        ({"temperature": [1.0]}, r"temperature must be a scalar, found shape\] \[1\]"),
+        ({"top_k": [1]}, "generate: top_k must be a scalar"),
+        ({"calibration": [1.0]}, "generate: calibration must be a scalar"),
+        ({"seed": [1]}, "generate: seed must be a scalar"),
     ],
 )
 def test_parameters_out_of_range_are_named(loaded, parameters, message):
@@ -209,3 +218,39 @@ def test_odd_prompts_are_continued(loaded):
     assert len(answer["text"]) == len(ODD_TEXTS)
     assert all(answer["full_text"])
     assert generate(loaded, ["the"], max_tokens=0)["text"] == [""]
+
+
+def test_calibration_at_its_bounds_is_answered(loaded):
+    for calibration in (-1e6, 1e6):
+        assert generate(loaded, ["the"], calibration=calibration)["text"][0]
+
+
+# === Shapes and lengths ===
+
+
+def test_shapes_of_texts_are_named(loaded):
+    message = r"score: texts must have shape \[N\], found\] \["
+    for texts in ("the cat", [["the", "cat"]]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            score(loaded, texts)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="prompts must have"):
+            generate(loaded, texts)
+    next_token = loaded.signatures["next_token"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="k must be a scalar"):
+        next_token(texts=tf.constant(["the"]), k=tf.constant([1, 2]))
+
+
+def test_texts_have_a_greatest_length(loaded):
+    most = tf.RaggedTensor.from_row_lengths(
+        tf.zeros([MAX_TEXT_TOKENS + 1], tf.int32), [1, MAX_TEXT_TOKENS]
+    )
+    checked_tokens_of_texts("score", "texts", most)
+    message = r"score: texts must have at most 100000 tokens each, found\] \[100001\]"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        score(loaded, ["the", "." * (MAX_TEXT_TOKENS + 1)])
+    message = "at most 1000000 bytes each, found"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        score(loaded, [" " * (MAX_TEXT_BYTES + 1)])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"prompts.*{message}"):
+        generate(loaded, [" " * (MAX_TEXT_BYTES + 1)])
+    assert score(loaded, [" " * MAX_TEXT_BYTES])["lengths"].tolist() == [0]
