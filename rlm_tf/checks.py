@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -216,3 +219,57 @@ def checked_tokens(
             f"{low}..{high}."
         )
     return ids.astype(dtype, copy=False)
+
+
+# === Checks that only a running graph can make ===
+
+# Ends the message of `check_running`, before what was found.
+_FOUND = ", found"
+
+
+def check_running(holds: tf.Tensor, message: str, found: Any) -> list[tf.Operation]:
+    """Checks what a graph knows only as it runs.
+
+    In a graph the failure is an `InvalidArgumentError` in the midst of a description of
+    the graph; `plain_errors` makes one line of it. XLA leaves the check out.
+
+    Args:
+        holds: bool scalar.
+        message: Starts with the function's name and ends with what must be, without
+            what was found.
+        found: A scalar.
+
+    Returns:
+        What must run before the values that were checked are used: the control
+        dependencies, none in eager mode.
+
+    Raises:
+        ValueError: In eager mode, if it does not hold.
+    """
+    if tf.executing_eagerly():
+        if not holds:
+            raise ValueError(f"{message}{_FOUND} {np.asarray(found)}.")
+        return []
+    return [tf.debugging.Assert(holds, [message + _FOUND, found])]
+
+
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turns a failure of `check_running` into a ValueError of one line.
+
+    Raises:
+        ValueError: If such a check fails in a graph that runs inside.
+    """
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        pattern = rf"assertion failed: \[(.*?{_FOUND})\] \[([^\]]*)\]"
+        failure = re.search(pattern, error.message)
+        if failure is None:
+            raise
+        # The graph quotes its constants.
+        text = failure[1].replace("\\'", "'")
+        message = f"{text} {failure[2]}."
+    else:
+        return
+    raise ValueError(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from rlm_tf import checks
 from rlm_tf.checks import check_floating, check_shapes
 
 
@@ -48,3 +49,28 @@ def test_unknown_sizes_pass_while_a_graph_is_traced():
 def test_integers_are_refused_where_floats_are_needed():
     with pytest.raises(TypeError, match="f: `a` must be floating point, found int32"):
         check_floating("f", a=tf.zeros([1], tf.int32))
+
+
+def test_checks_of_a_running_graph_fail_in_one_line():
+    def check(value):
+        with tf.control_dependencies(
+            checks.check_running(value < 3, "f: x < 3", value)
+        ):
+            return tf.identity(value)
+
+    assert check(tf.constant(2)) == 2
+    with pytest.raises(ValueError, match=r"^f: x < 3, found 4\.$"):
+        check(tf.constant(4))
+    in_graph = tf.function(check)
+    with checks.plain_errors():
+        assert in_graph(tf.constant(1)) == 1
+    with (
+        pytest.raises(ValueError, match=r"^f: x < 3, found 5\.$"),
+        checks.plain_errors(),
+    ):
+        in_graph(tf.constant(5))
+    with (
+        pytest.raises(tf.errors.InvalidArgumentError, match="something else"),
+        checks.plain_errors(),
+    ):
+        tf.function(lambda: tf.debugging.Assert(False, ["something else"]))()

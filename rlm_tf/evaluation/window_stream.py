@@ -10,7 +10,9 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from rlm_tf.checks import plain_errors
 from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.models.given_logits import token_logits
 from rlm_tf.numerics import at_least_single
 
 # Maps logits [B, T, V] and targets [B, T] to what is wanted of them.
@@ -126,13 +128,9 @@ class WindowReader:
         heat = tf.constant(temperature, tf.float64)
         for number in tqdm(range(batches.steps), desc=progress, disable=hidden):
             (inputs, _), targets, weights = batches.element(number)
-            outputs, states = self._step(
-                tf.constant(inputs),
-                tf.constant(targets),
-                tf.constant(weights),
-                states,
-                heat,
-            )
+            batch = (tf.constant(part) for part in (inputs, targets, weights))
+            with plain_errors():
+                outputs, states = self._step(*batch, states, heat)
             yield WindowOutput(
                 row_starts[:, np.newaxis] + number * self.window + columns,
                 inputs,
@@ -149,7 +147,7 @@ class WindowReader:
             )
             logits = self.model.output_logits(features, temperature)
         else:
-            logits = self.model(inputs, training=self._training)
+            logits = token_logits(self.model, inputs, self._training)
             logits /= tf.cast(temperature, logits.dtype)
         return at_least_single(logits), states
 

@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import tensorflow as tf
 
-from rlm_tf.checks import check_ids
+from rlm_tf.checks import check_ids, check_running, checked_ids
 
 
 def tokens_of(x: Any) -> tf.Tensor:
-    """Returns the tokens of an input that may come with start flags."""
+    """Returns the tokens of an input that may come with start flags.
+
+    Raises:
+        ValueError: If the input is a dictionary.
+    """
+    _refuse_dictionary("Inputs", x)
     return x[0] if isinstance(x, tuple | list) else x
 
 
-def check_batch(name: str, x: Any, targets: Any, sample_weight: Any) -> None:
-    """Raises ValueError unless a batch is one of a language model.
+def _refuse_dictionary(argument: str, value: Any) -> None:
+    if isinstance(value, dict):
+        names = ", ".join(repr(name) for name in value)
+        raise ValueError(
+            "A language model takes batches `(inputs, next_tokens)`, with inputs "
+            f"`tokens` or `(tokens, start)`. {argument} must be no dictionary, found "
+            f"one of {names}: take out what is needed, for instance by "
+            '`dataset.map(lambda x, y: (x["tokens"], y))`.'
+        )
+
+
+def checked_batch(
+    name: str,
+    x: Any,
+    targets: Any,
+    sample_weight: Any,
+    vocabulary_size: int | None,
+    *,
+    only_counted: bool = False,
+) -> tuple[Any, tf.Tensor]:
+    """Returns inputs and targets, which fail to compute if ids are none of a model's.
 
     Args:
         name: Of the model, for the message.
         x: Tokens, int `[B, T]`, or `(tokens, start)`.
         targets: Next tokens, int `[B, T]`.
         sample_weight: One weight for each target, or None.
+        vocabulary_size: Ids must be below it; None: unknown.
+        only_counted: Whether tokens beside targets of weight 0 may be anything.
+
+    Raises:
+        ValueError: If the batch is not one of a language model. Of ids in a graph:
+            `check_running` tells.
     """
+    _refuse_dictionary("Next tokens", targets)
     if targets is None:
         raise ValueError(
             f"{name}: no targets. Language models are trained and evaluated on "
@@ -44,6 +76,45 @@ def check_batch(name: str, x: Any, targets: Any, sample_weight: Any) -> None:
                 f"{name}: `{argument}` must have one {one}, shape {shape}, found "
                 f"{found}."
             )
+    if vocabulary_size is None:
+        return x, targets
+    known = functools.partial(known_ids, name, vocabulary_size)
+    weights = sample_weight if only_counted else None
+    tokens = known("tokens", tokens, weights)
+    targets = known("targets", targets)
+    return ((tokens, *x[1:]) if isinstance(x, tuple | list) else tokens), targets
+
+
+def known_ids(
+    name: str, vocabulary_size: int, argument: str, ids: Any, weights: Any = None
+) -> tf.Tensor:
+    """Returns ids, which fail to compute unless all are in a vocabulary.
+
+    Without it a CPU fails with a description of the graph, and a GPU reads zeros.
+
+    Args:
+        name: Of the model, for the message.
+        vocabulary_size: Ids must be below it.
+        argument: What the ids are.
+        ids: Int, any shape.
+        weights: Of that shape: where they are 0, ids may be anything; None: nowhere.
+
+    Raises:
+        ValueError: If ids are no integers, or, in eager mode, not in the vocabulary.
+    """
+    numbers = checked_ids(name, argument, ids)
+    if weights is not None:
+        numbers = tf.where(tf.cast(weights, tf.bool), numbers, tf.zeros_like(numbers))
+    least, most = tf.reduce_min(numbers), tf.reduce_max(numbers)
+    checked = check_running(
+        (least >= 0) & (most < vocabulary_size),
+        f"{name}: `{argument}` must be ids of the model's vocabulary. Encode the text "
+        "with that vocabulary; what fills up rows gets some id of it, such as 0, and "
+        f"weight 0. Ids must be in [0, {vocabulary_size})",
+        tf.where(least < 0, least, most),
+    )
+    with tf.control_dependencies(checked):
+        return tf.identity(ids)
 
 
 def without_last_axis(values: tf.Tensor) -> tf.Tensor:

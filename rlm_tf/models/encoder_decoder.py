@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import keras
@@ -15,6 +16,7 @@ from rlm_tf.layers.recurrent import Recurrent
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
 from rlm_tf.metrics.perplexity import Perplexity
+from rlm_tf.models.batch import known_ids
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import Term
 
@@ -199,7 +201,9 @@ class EncoderDecoder(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        nll = self.output_layer(self.features(x, training), targets=y)
+        known = functools.partial(known_ids, "EncoderDecoder", self.vocabulary_size)
+        x = known("source", x[0]), known("decoder_inputs", x[1])
+        nll = self.output_layer(self.features(x, training), targets=known("targets", y))
         return [Term("nll", nll, sample_weight)]
 
     def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:

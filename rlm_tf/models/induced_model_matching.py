@@ -12,7 +12,7 @@ from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.metrics.quantiles import Quantiles
 from rlm_tf.models.authors_variant import AuthorsVariant
-from rlm_tf.models.batch import check_batch
+from rlm_tf.models.batch import checked_batch
 from rlm_tf.models.imm_arguments import (
     check_model,
     check_options,
@@ -205,7 +205,15 @@ class InducedModelMatching(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        check_batch(type(self).__name__, x, y, sample_weight)
+        x, y = checked_batch(
+            type(self).__name__,
+            x,
+            y,
+            sample_weight,
+            self.vocabulary_size,
+            # Models of one's own may have inputs that they never predict.
+            only_counted=not self.view.has_features,
+        )
         if not training:
             outputs = self.view.outputs(x, training=False)
             return [Term("nll", self.view.nll(outputs, y), sample_weight)]

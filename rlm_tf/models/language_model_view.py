@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.models.batch import tokens_of
+from rlm_tf.models.given_logits import token_logits
 from rlm_tf.models.stateful_language_model import StatefulLanguageModel
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.in_batch import Groups
@@ -32,11 +33,11 @@ class LanguageModelView:
 
     def whole_logits(self, x: Any, training: bool) -> tf.Tensor:
         """Returns the logits `[B, T, V]` of one window, and lets a memory move on."""
-        return self.model(tokens_of(x), training=training)
+        return token_logits(self.model, tokens_of(x), training)
 
     def outputs(self, x: Any, training: bool) -> tf.Tensor:
         """Returns the outputs of one window, and lets a memory move on."""
-        return self.model(tokens_of(x), training=training)
+        return token_logits(self.model, tokens_of(x), training)
 
     def starting_states(self, x: Any) -> Any:
         """Returns the states from which training starts this window.
@@ -47,7 +48,7 @@ class LanguageModelView:
 
     def evaluation_outputs(self, x: Any, states: Any) -> tf.Tensor:
         """Returns the window's outputs in evaluation mode; no memory is written."""
-        return self.model(tokens_of(x), training=False)
+        return token_logits(self.model, tokens_of(x), training=False)
 
     def last_logits(
         self, windows: tf.Tensor, last: tf.Tensor, states: Any = None

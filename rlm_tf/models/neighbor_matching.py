@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from rlm_tf.checks import check_ids, check_shapes
+from rlm_tf.checks import check_ids, check_running, check_shapes
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.batch import of_all_replicas, without_last_axis
+from rlm_tf.models.given_logits import no_probabilities
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import (
     Coefficient,
@@ -162,9 +163,11 @@ class NeighborMatching(ObjectiveModel):
         x, labels, weights = self._checked(x, y, sample_weight)
         log_probs = self.class_log_probs(x, training)
         known = (labels >= 0) & (labels < tf.shape(log_probs)[1])
-        # XLA leaves assertions out: there, the loss becomes nan.
-        tf.debugging.Assert(
-            tf.reduce_all(known), ["labels must be in [0, V), found", labels]
+        # XLA leaves checks out: there, the loss becomes nan.
+        check_running(
+            tf.reduce_all(known),
+            f"{type(self).__name__}: labels must be in [0, {log_probs.shape[1]})",
+            tf.reduce_max(tf.where(known, tf.reduce_min(labels), labels)),
         )
         loss = -tf.gather(log_probs, tf.where(known, labels, 0), batch_dims=1)
         loss = tf.where(known, loss, tf.constant(np.nan, loss.dtype))
@@ -291,7 +294,7 @@ class NeighborModelMatching(NeighborMatching):
         return self.model(x, training=training)
 
     def class_log_probs(self, x: tf.Tensor, training: bool) -> tf.Tensor:
-        logits = self.model(x, training=training)
+        logits = no_probabilities(type(self).__name__, self.model(x, training=training))
         return tf.nn.log_softmax(tf.cast(logits, tf.float32))
 
     def get_config(self) -> dict[str, Any]:

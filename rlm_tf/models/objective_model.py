@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_range
+from rlm_tf.checks import check_range, plain_errors
 from rlm_tf.metrics.declared import Directions, is_logged, with_direction
 from rlm_tf.metrics.perplexity import flat
 from rlm_tf.models import gradients as gradient_lists
@@ -257,9 +257,25 @@ class ObjectiveModel(keras.Model):
         """Evaluates as `keras.Model.evaluate`, and logs what evaluation updates."""
         self._evaluates = True
         try:
-            return super().evaluate(*args, **kwargs)
+            with plain_errors():
+                return super().evaluate(*args, **kwargs)
         finally:
             self._evaluates = False
+
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+        """Trains as `keras.Model.fit`."""
+        with plain_errors():
+            return super().fit(*args, **kwargs)
+
+    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains as `keras.Model.train_on_batch`."""
+        with plain_errors():
+            return super().train_on_batch(*args, **kwargs)
+
+    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluates as `keras.Model.test_on_batch`."""
+        with plain_errors():
+            return super().test_on_batch(*args, **kwargs)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:

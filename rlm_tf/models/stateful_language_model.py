@@ -12,7 +12,7 @@ from rlm_tf.layers.carried_state import CarriedState
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.models import dropout_samples as samples_of
-from rlm_tf.models.batch import check_batch, tokens_of
+from rlm_tf.models.batch import checked_batch, tokens_of
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import Term
 from rlm_tf.numerics import at_least_single, log_mean_exp
@@ -294,7 +294,8 @@ class StatefulLanguageModel(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> list[Term]:
-        check_batch(type(self).__name__, x, y, sample_weight)
+        size = getattr(self, "vocabulary_size", None)
+        x, y = checked_batch(type(self).__name__, x, y, sample_weight, size)
         features = self.features(x, training=training)
         return [Term("nll", self.nll(features, y), sample_weight)]
 

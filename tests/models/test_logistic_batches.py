@@ -74,7 +74,8 @@ def test_impossible_batches(rng):
     ):
         with pytest.raises(ValueError, match=message):
             model.train_on_batch(*arguments)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="labels must be in"):
+    message = r"LogisticIMM: labels must be in \[0, 2\), found 2\."
+    with pytest.raises(ValueError, match=message):
         model.train_on_batch(x, y + 1)
     model = LogisticIMM()
     model.compile(keras.optimizers.SGD(0.5), jit_compile=True)
