@@ -18,7 +18,6 @@ import dataclasses
 import math
 import pathlib
 import re
-import textwrap
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -287,7 +286,9 @@ def describe(config: Config, path: pathlib.Path) -> Iterator[str]:
         yield f"  {name}"
         yield f"    takes    {_tensors(signature.structured_input_signature[1])}"
         yield f"    returns  {_tensors(signature.structured_outputs)}"
-    yield f"\nSamples after {config.prompt!r}"
+    prompt = repr(config.prompt)
+    prompt = prompt if len(prompt) <= 80 else f"{prompt[:80]}..."
+    yield f"\nSamples after {prompt}"
     for seed in config.seeds:
         try:
             answer = loaded.generate(
@@ -304,7 +305,6 @@ def describe(config: Config, path: pathlib.Path) -> Iterator[str]:
         except tf.errors.InvalidArgumentError as error:
             reasons = re.findall("assertion failed: (.*)", error.message)
             reason = reasons[0] if reasons else _one_line(error)
-            prompt = textwrap.shorten(repr(config.prompt), 80, placeholder="...")
             raise ValueError(f"--prompt {prompt}: {reason}") from error
         text = answer["text"].numpy()[0].decode()
         yield f"  seed {seed}: " + text.replace("\n", "\n    ")

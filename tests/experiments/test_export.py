@@ -7,6 +7,7 @@ import dataclasses
 import pathlib
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import tensorflow as tf
@@ -48,17 +49,89 @@ def test_exports_a_file_and_shows_it(trained, capsys):
     assert text["text"].numpy()[0].decode().replace("\n", "\n    ") in shown
     for expected in ("next_token", "texts: string[?]", "saved_model_cli", "curl"):
         assert expected in shown
+    assert f"source={path},target=/models/out/1 \\" in shown
+    # A folder of versions is served as a whole, under its own name.
+    roses = path.with_name("roses")
+    roses.mkdir()
+    version = str(path.rename(roses / "7"))
+    export.main(dataclasses.replace(config, output_dir=version, resume=True))
+    shown = capsys.readouterr().out
+    assert "MODEL_NAME=roses" in shown and "/v1/models/roses:predict" in shown
+    assert f"source={roses},target=/models/roses \\" in shown
 
 
 def test_existing_export(trained, capsys):
     path = export.main(trained)
     written = (path / "saved_model.pb").stat().st_mtime_ns
-    with pytest.raises(FileExistsError, match="already holds"):
+    with pytest.raises(
+        FileExistsError, match=r"already holds.*, or add --overwrite\.$"
+    ):
         export.main(trained)
     export.main(dataclasses.replace(trained, resume=True, model="gone"))
     assert (path / "saved_model.pb").stat().st_mtime_ns == written
     export.main(dataclasses.replace(trained, overwrite=True))
     assert (path / "saved_model.pb").stat().st_mtime_ns > written
+
+
+def damaged(trained, name, content):
+    """The configuration with a damaged copy of one member of the .keras file."""
+    path = pathlib.Path(trained.model)
+    copy = path.with_name("damaged.keras")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
+        for member in old.namelist():
+            data = old.read(member)
+            new.writestr(member, content(data) if member == name else data)
+    return dataclasses.replace(trained, model=str(copy))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", lambda data: b"[1]"),
+        ("config.json", lambda data: b"null"),
+        ("config.json", lambda data: data[:50]),
+        ("config.json", lambda data: data.replace(b"RecurrentLang", b"UnknownLang")),
+        ("model.weights.h5", lambda data: data[:100]),
+    ],
+)
+def test_damaged_models_are_named(trained, name, content):
+    message = r"^--model: \S+damaged.keras could not be read as a model \(.*anew\.$"
+    with pytest.raises(ValueError, match=message):
+        export.main(damaged(trained, name, content))
+
+
+def test_files_of_other_kinds_are_named(trained, tmp_path):
+    other = tmp_path / "other"
+    for content in (b"", b"garbage", b'{"a": 1}', b"\xff\xfe"):
+        other.write_bytes(content)
+        with pytest.raises(ValueError, match=r"^--vocabulary: \S+other, line 1: not"):
+            export.main(dataclasses.replace(trained, vocabulary=str(other)))
+        other.with_suffix(".keras").write_bytes(content)
+        with pytest.raises(ValueError, match="no zip file, or cut off"):
+            export._read_model(other.with_suffix(".keras"))
+    for flag in ("model", "vocabulary"):
+        with pytest.raises(IsADirectoryError, match=f"--{flag}: .* is a folder"):
+            export.main(dataclasses.replace(trained, **{flag: str(tmp_path)}))
+    # A SavedModel that is kept is read, too.
+    kept = dataclasses.replace(trained, output_dir=str(other.parent), resume=True)
+    for content in (b"", b"garbage"):
+        (tmp_path / "saved_model.pb").write_bytes(content)
+        with pytest.raises(ValueError, match=r"could not be read as a SavedModel \("):
+            export.main(kept)
+    tf.saved_model.save(tf.Module(), kept.output_dir)
+    with pytest.raises(ValueError, match="no signature score, next_token, generate;"):
+        export.main(kept)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"[1]", b"null", b"\xff", b"[" * 99_999]
+)
+def test_damaged_settings_are_named(tmp_path, content):
+    file = tmp_path / "config.json"
+    file.write_bytes(content)
+    message = r"config.json is damaged \(.*\); remove .*another --training_dir\.$"
+    with pytest.raises(ValueError, match=message):
+        export._settings(file)
 
 
 def test_places_are_checked_before_anything_is_trained(trained, tmp_path):
@@ -82,6 +155,9 @@ def test_prompt_that_no_token_stands_for(trained, tmp_path):
     vocabulary.save(tmp_path / "vocabulary.txt")
     with pytest.raises(ValueError, match=r"--prompt 'a zebra': .*zebra"):
         export.main(dataclasses.replace(trained, prompt="a zebra"))
+    again = dataclasses.replace(trained, resume=True, prompt="a" * 1_000_001)
+    with pytest.raises(ValueError, match=r"^--prompt \S{,90}: .*at most 1000000 bytes"):
+        export.main(again)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +171,14 @@ def test_prompt_that_no_token_stands_for(trained, tmp_path):
         ({"top_p": 1.5}, ValueError, r"--top_p must be in \[0, 1\], found 1.5"),
         ({"max_tokens": -2}, ValueError, r"--max_tokens must be in \[0, 10000\]"),
         ({"max_tokens": 20000}, ValueError, r"in \[0, 10000\], found 20000"),
+        (
+            {"calibration": 3e38},
+            ValueError,
+            r"--calibration must be in \[-1e\+06, 1e\+06",
+        ),
+        ({"calibration": float("nan")}, ValueError, "--calibration must be in"),
+        ({"output_dir": "."}, FileExistsError, "folder that this process runs in"),
+        ({"output_dir": "[a]"}, ValueError, "takes '\\[' in a path for a pattern"),
     ],
 )
 def test_mistakes(trained, changes, error, message):
