@@ -144,17 +144,18 @@ def generate(
 
 def _checked_calibration(calibration: float | tf.Tensor) -> float | tf.Tensor:
     """Returns the strength of calibration: a scalar, finite and of bounded size."""
-    if (
-        np.ndim(calibration)
-        if not tf.is_tensor(calibration)
-        else calibration.shape.rank
-    ):
+    most = MOST_CALIBRATION
+    in_tensor = tf.is_tensor(calibration)
+    if in_tensor:
+        rank = tf.convert_to_tensor(calibration).shape.rank
+    else:
+        rank = np.ndim(calibration)
+    if rank:
         raise ValueError(
             f"generate: `calibration` must be a scalar, found {calibration}."
         )
-    most = MOST_CALIBRATION
     check_range("generate", -most, most, calibration=calibration)
-    if not tf.is_tensor(calibration):
+    if not in_tensor:
         return float(calibration)
     message = f"generate: calibration must be in [{-most:g}, {most:g}], found"
     # Also what is no number fails.

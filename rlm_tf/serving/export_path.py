@@ -21,7 +21,7 @@ except ImportError:  # Not on Windows.
 
 SAVED_MODEL = "saved_model.pb"
 # TensorFlow looks for the files of variables with patterns.
-_PATTERN = re.compile(r"[*?\[\]\\]")
+_PATTERN = re.compile(r"[*?\[\\]")
 # What the folders hold: the lock, the new SavedModel, and the one that it replaces.
 _LOCK, NEW, OLD = "lock", "new", "old"
 _SUFFIX = re.compile(r"[a-z0-9_]{8}")
@@ -48,10 +48,10 @@ def check_export_path(
         ValueError: If TensorFlow could not read files of that name.
     """
     place = export_place(path)
-    if found := _PATTERN.search(str(place)):
+    if found := _PATTERN.search(place.as_posix()):
         raise ValueError(
             f"{path}: TensorFlow takes {found[0]!r} in a path for a pattern and would "
-            "not find the files; choose a name without any of * ? [ ] \\."
+            "not find the files; choose a name without any of * ? [ \\."
         )
     here = pathlib.Path.cwd()
     if pathlib.Path(os.path.realpath(place)) in (here, *here.parents):
