@@ -39,7 +39,7 @@ from experiments.mogrifier.search_spaces import (  # noqa: E402
 from experiments.run_files import read_json, remove, write_json  # noqa: E402
 from experiments.run_settings import settings_of  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
-from rlm_tf.evaluation.window_stream import language_model_of  # noqa: E402
+from rlm_tf.models.language.interface import language_model_of  # noqa: E402
 from rlm_tf.training import TrainingDivergedError, released_graphs  # noqa: E402
 
 FLAGS = flags.FLAGS

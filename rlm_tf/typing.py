@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 TensorLike: TypeAlias = tf.Tensor | np.ndarray
+Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices | None
 
 
 class LossOutput(NamedTuple):

@@ -17,7 +17,7 @@ from experiments.imm.row import read_row
 from experiments.run_files import with_nulls, write_json
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus
-from rlm_tf.evaluation.window_stream import language_model_of
+from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.numerics import perplexity
 
 _ROWS, _WINDOW = 20, 35

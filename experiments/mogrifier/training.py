@@ -19,13 +19,13 @@ from experiments.mogrifier.model import build_model, width_of
 from experiments.run_settings import settings_of, strategy_for, text_digest
 from rlm_tf import averaging, evaluation
 from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
-from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.file_errors import naming
 from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
     count_parameters,
 )
+from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.optimizers import RectifiedAdam
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (

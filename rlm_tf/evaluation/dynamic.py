@@ -12,7 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
-from rlm_tf.evaluation.window_stream import WindowReader, language_model_of
+from rlm_tf.evaluation.window_stream import WindowReader
+from rlm_tf.models.language.interface import language_model_of
 
 
 class GradientStatistics(NamedTuple):

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
 from rlm_tf.data.batches import MOST_IDS
-from rlm_tf.evaluation.window_stream import WindowReader, language_model_of
+from rlm_tf.evaluation.window_stream import WindowReader
+from rlm_tf.models.language.interface import interface_of
 from rlm_tf.numerics import perplexity
 
 
@@ -81,7 +82,7 @@ def induced_perplexity(
             f"{function}: `texts` must map names to token ids, found "
             f"{type(texts).__name__}."
         )
-    size = getattr(language_model_of(model), "vocabulary_size", None) or MOST_IDS
+    size = interface_of(model).vocabulary_size or MOST_IDS
     train_tokens = checked_tokens(function, train_tokens, size, "train_tokens")
     texts = {
         name: checked_tokens(function, tokens, size, f"texts[{name!r}]")

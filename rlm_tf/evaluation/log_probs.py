@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from rlm_tf.evaluation.dynamic import DynamicEvaluation
 from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
-from rlm_tf.evaluation.window_stream import WindowReader, language_model_of
+from rlm_tf.evaluation.window_stream import WindowReader
+from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.restricted import RestrictedModel
 
 

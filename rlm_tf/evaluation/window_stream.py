@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from rlm_tf.checks import plain_errors
 from rlm_tf.data.batches import contiguous_batches
-from rlm_tf.models.given_logits import token_logits
+from rlm_tf.models.language.interface import interface_of
 from rlm_tf.numerics import at_least_single
 
 # Maps logits [B, T, V] and targets [B, T] to what is wanted of them.
@@ -34,22 +34,6 @@ class WindowOutput(NamedTuple):
     inputs: np.ndarray
     valid: np.ndarray
     outputs: Any
-
-
-def language_model_of(model: keras.Model) -> keras.Model:
-    """Returns the language model that a training wrapper holds, or itself.
-
-    A wrapper says `wraps_language_model` and holds it as `.model`.
-    """
-    while getattr(model, "wraps_language_model", False):
-        model = model.model
-    return model
-
-
-def has_states(model: keras.Model) -> bool:
-    """Whether the model is run with explicit states, as recurrent models are."""
-    names = ("zero_states", "forward", "output_logits")
-    return all(hasattr(model, name) for name in names)
 
 
 class WindowReader:
@@ -84,14 +68,15 @@ class WindowReader:
         training: bool = False,
         adapt: Adapt | None = None,
     ) -> None:
-        self.model = language_model_of(model)
+        self._interface = interface_of(model)
+        self._interface.check_causal("WindowReader")
+        self.model = self._interface.model
         self.batch_size = batch_size
         self.window = window
         self.prefix = prefix
         self._head = head
         self._training = training
         self._adapt = adapt
-        self._recurrent = has_states(self.model)
         self._step = tf.function(self._scored, autograph=False)
 
     def windows(
@@ -118,9 +103,9 @@ class WindowReader:
             self.batch_size,
             self.window,
             prefix=self.prefix,
-            vocabulary_size=getattr(self.model, "vocabulary_size", None),
+            vocabulary_size=self._interface.vocabulary_size,
         )
-        states = self.model.zero_states(self.batch_size) if self._recurrent else ()
+        states = self._interface.zero_states(self.batch_size)
         row_length = -(-batches.num_targets // self.batch_size)
         hidden = True if progress is None else None
         columns = np.arange(self.window, dtype=np.int64)
@@ -141,14 +126,10 @@ class WindowReader:
     def _logits(
         self, inputs: tf.Tensor, states: Any, temperature: tf.Tensor
     ) -> tuple[tf.Tensor, Any]:
-        if self._recurrent:
-            features, states = self.model.forward(
-                inputs, states, training=self._training
-            )
-            logits = self.model.output_logits(features, temperature)
-        else:
-            logits = token_logits(self.model, inputs, self._training)
-            logits /= tf.cast(temperature, logits.dtype)
+        features, states = self._interface.forward(
+            inputs, states, training=self._training
+        )
+        logits = self._interface.output_logits(features, temperature)
         return at_least_single(logits), states
 
     def _scored(

@@ -10,8 +10,8 @@ import scipy.optimize
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range, checked_tokens
-from rlm_tf.evaluation.window_stream import language_model_of
 from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise
+from rlm_tf.models.language.interface import interface_of
 from rlm_tf.numerics import at_least_single, multiply_no_nan_log
 
 # Rows of logits that are looked at together, unless there are more prefixes.
@@ -101,7 +101,7 @@ def fit_calibration(
             is none.
     """
     check_integer("fit_calibration", "candidates", candidates, 1)
-    size = getattr(language_model_of(model), "vocabulary_size", None) or 2**31
+    size = interface_of(model).vocabulary_size or 2**31
     text = checked_tokens("fit_calibration", tokens, size)
     checked_tokens("fit_calibration", [prefix], size, "prefix")
     if not text.size:

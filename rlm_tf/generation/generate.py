@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_range
-from rlm_tf.evaluation.window_stream import has_states, language_model_of
 from rlm_tf.generation.entropy_calibration import MOST_CALIBRATION, calibrate
 from rlm_tf.generation.filters import filter_logits
 from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
@@ -18,6 +17,7 @@ from rlm_tf.generation.stepwise import (
     as_stepwise,
     read_tokens,
 )
+from rlm_tf.models.language.interface import interface_of
 from rlm_tf.numerics import at_least_single
 from rlm_tf.typing import TensorLike
 
@@ -173,7 +173,7 @@ def _stepwise(
     if not isinstance(model, keras.Model):
         return model  # already stepwise
     capacity: int | tf.Tensor | None = context_length
-    if capacity is None and not has_states(language_model_of(model)):
+    if capacity is None and not interface_of(model).has_states:
         longest = tf.reduce_max(tf.concat([lengths, [1]], axis=0))
         capacity = tf.cast(longest, tf.int32) + max_tokens
     return as_stepwise(model, capacity)

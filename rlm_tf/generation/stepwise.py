@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import keras
 import tensorflow as tf
 
-from rlm_tf.evaluation.window_stream import has_states, language_model_of
+from rlm_tf.models.language.interface import LanguageModelInterface, interface_of
 
 # Texts of unequal length are read in windows of these sizes, the largest that fits.
 _WINDOWS = (256, 16, 1)
@@ -27,7 +27,7 @@ class StepwiseModel(Protocol):
     def output_logits(self, features: tf.Tensor) -> tf.Tensor: ...
 
 
-class RecomputedModel:
+class RecomputedModel(LanguageModelInterface):
     """Makes a stepwise model of any causal Keras model that maps tokens to logits.
 
     Its state is the tokens read so far, and each step runs the model on all of them:
@@ -41,7 +41,7 @@ class RecomputedModel:
     """
 
     def __init__(self, model: keras.Model, context_length: int | tf.Tensor) -> None:
-        self.model = model
+        super().__init__(model)
         self.context_length = context_length
 
     def zero_states(self, batch_size: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -52,7 +52,10 @@ class RecomputedModel:
         )
 
     def forward(
-        self, tokens: tf.Tensor, states: tuple[tf.Tensor, tf.Tensor]
+        self,
+        tokens: tf.Tensor,
+        states: tuple[tf.Tensor, tf.Tensor],
+        training: bool = False,
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
         """Reads `[B, T]` more tokens, T <= context_length; features are logits."""
         history, lengths = states
@@ -68,14 +71,10 @@ class RecomputedModel:
         joint = tf.concat([history, tf.cast(tokens, tf.int32)], axis=1)
         joint = tf.gather(joint, source, batch_dims=1)
         joint = tf.where(place < kept + num_new, joint, 0)
-        logits = self.model(joint, training=False)
+        logits = self.model(joint, training=training)
         new = kept + tf.range(num_new)[tf.newaxis]
         features = tf.gather(logits, new, batch_dims=1)
         return features, (joint, kept[:, 0] + num_new)
-
-    def output_logits(self, features: tf.Tensor) -> tf.Tensor:
-        """Returns the features, which are the logits."""
-        return features
 
 
 def as_stepwise(
@@ -91,16 +90,17 @@ def as_stepwise(
     Raises:
         ValueError: If the model needs a `context_length` and has none.
     """
-    model = language_model_of(model)
-    if has_states(model):
-        return model
+    interface = interface_of(model)
+    interface.check_causal("Generation and scoring")
+    if interface.has_states:
+        return interface
     if context_length is None:
         raise ValueError(
-            f"{type(model).__name__} carries no states (`zero_states`, `forward`, "
-            "`output_logits`), so it is run on its last tokens at every step: give "
-            "`context_length`, the most tokens it can be run on."
+            f"{type(interface.model).__name__} carries no states (`zero_states`, "
+            "`forward`, `output_logits`), so it is run on its last tokens at every "
+            "step: give `context_length`, the most tokens it can be run on."
         )
-    return RecomputedModel(model, context_length)
+    return RecomputedModel(interface.model, context_length)
 
 
 def longest_window(model: StepwiseModel) -> int:

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.replicas import all_reduce
+
 
 class BatchAverage(keras.layers.Layer):
     """An exponentially weighted mean over batches, without a bias to its start.
@@ -45,13 +47,24 @@ class BatchAverage(keras.layers.Layer):
             values: `[B]`; those without weight may be anything.
             weights: `[B]`; a batch without any changes nothing.
         """
-        weights = tf.cast(weights, tf.float32)
-        products = tf.math.multiply_no_nan(tf.cast(values, tf.float32), weights)
-        sums = tf.stack([tf.reduce_sum(products), tf.reduce_sum(weights)])
-        context = tf.distribute.get_replica_context()
-        if context is not None and context.num_replicas_in_sync > 1:
-            sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-        batch = tf.stack([tf.math.divide_no_nan(sums[0], sums[1]), 1.0])
+        mean, weight = batch_mean(values, weights)
         before = self.sums.value
-        after = self.decay * before + (1 - self.decay) * batch
-        self.sums.assign(tf.where(sums[1] > 0, after, before))
+        after = self.decay * before + (1 - self.decay) * tf.stack([mean, 1.0])
+        self.sums.assign(tf.where(weight > 0, after, before))
+
+
+def batch_mean(values: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the weighted mean over a batch, that of all replicas, in float32.
+
+    Args:
+        values: `[B, ...]`; those without weight may be anything.
+        weights: Of that shape.
+
+    Returns:
+        The mean `[...]`, 0 where there is no weight, and the sum of the weights.
+    """
+    weights = tf.cast(weights, tf.float32)
+    products = tf.math.multiply_no_nan(tf.cast(values, tf.float32), weights)
+    sums = [tf.reduce_sum(products, axis=0), tf.reduce_sum(weights, axis=0)]
+    total, weight = tf.unstack(all_reduce(tf.stack(sums)))
+    return tf.math.divide_no_nan(total, weight), weight

@@ -20,6 +20,7 @@ def run_layers(
     inputs: tf.Tensor,
     states: Sequence[States],
     training: bool,
+    collected: list[tf.Tensor] | None = None,
 ) -> tuple[tf.Tensor, list[States]]:
     """Runs layers whose outputs have the same width over one window.
 
@@ -37,6 +38,7 @@ def run_layers(
         inputs: Of the first layer.
         states: The initial states of each layer.
         training: Whether dropout acts.
+        collected: The outputs h^l of every layer are appended to it.
 
     Returns:
         The result and the final states of each layer.
@@ -46,6 +48,8 @@ def run_layers(
     for index, (layer, dropout) in enumerate(zip(layers, dropouts, strict=True)):
         outputs, final = layer(inputs, states[index], training=training)
         new_states.append(final)
+        if collected is not None:
+            collected.append(outputs)
         if connections == "residual":
             inputs = total = total + dropout(outputs, training=training)
             continue

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
-from rlm_tf.layers.seeded_initializers import reseeded
+from rlm_tf.seeds import reseeded
 
 
 @keras.saving.register_keras_serializable("rlm_tf")

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.layers.replica_noise import replica_noise
-from rlm_tf.layers.seeded_initializers import random_of
+from rlm_tf.seeds import Seeds
 
 Distribution: TypeAlias = Any  # TFP has no types.
 
@@ -106,8 +106,8 @@ class Latents(keras.layers.Layer):
         return replica_noise(draw, shape, seed_generator, batch_axis=1)
 
     def _head(self, units: int, number: int) -> keras.layers.Dense:
-        seeds = random_of(self, self.seed).integers(2**31, size=number + 1)
-        initializer = keras.initializers.GlorotUniform(seed=int(seeds[number]))
+        seeds = Seeds(self.seed, self).take(number + 1)
+        initializer = keras.initializers.GlorotUniform(seed=seeds[number])
         return keras.layers.Dense(
             units, kernel_initializer=initializer, dtype=self.dtype_policy
         )

@@ -12,13 +12,14 @@ from rlm_tf.checks import check_integer
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell, masked
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent_cell import Product, States, Weights
-from rlm_tf.layers.seeded_initializers import SeededInitializers
+from rlm_tf.nested_config import NestedConfig
+from rlm_tf.seeds import SeededInitializers
 
 CONDITIONS = ("zigzag", "original", "none")
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class MogrifierCell(HiddenStateCell):
+class MogrifierCell(NestedConfig, HiddenStateCell):
     """Mogrification before any cell (Melis et al. 2020, arXiv 1909.01792, eq. 2).
 
         x^i = 2 sigmoid(h^{i-1} Q^i + b^i) * x^{i-2}    for odd i in 1..r
@@ -224,13 +225,6 @@ class MogrifierCell(HiddenStateCell):
             "use_gate_bias": self.use_gate_bias,
             "condition": self.condition,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> MogrifierCell:
-        config = dict(config)
-        if isinstance(config.get("cell"), dict):
-            config["cell"] = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**config)
 
 
 @keras.saving.register_keras_serializable("rlm_tf")

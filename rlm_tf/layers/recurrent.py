@@ -11,10 +11,11 @@ from rlm_tf.layers.cudnn_lstm import RunLSTM, cudnn_lstm
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrence import Recurrence
 from rlm_tf.layers.recurrent_cell import RecurrentCell, States
+from rlm_tf.nested_config import NestedConfig
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class Recurrent(keras.layers.Layer):
+class Recurrent(NestedConfig, keras.layers.Layer):
     """Runs a `RecurrentCell` over time; returns all outputs and the final states.
 
     It computes what `keras.layers.RNN(cell, return_sequences=True, return_state=True)`
@@ -137,8 +138,3 @@ class Recurrent(keras.layers.Layer):
             "time_major": self.time_major,
             "jit_loop": self.jit_loop,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Recurrent:
-        cell = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**{**config, "cell": cell})

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
+from rlm_tf.replicas import all_reduce, num_replicas, replica_id
+
 # (shape, seed) -> numbers, such as `tf.random.stateless_normal`.
 Draw: TypeAlias = Callable[[Sequence[Any], tf.Tensor], tf.Tensor]
 
@@ -34,31 +36,28 @@ def replica_noise(
     shape = list(shape)
     static = [size if isinstance(size, int) else None for size in shape]
     seed = tf.math.floormod(seed_generator.next(), tf.int32.max - 1)
-    context = tf.distribute.get_replica_context()
-    replicas = 1 if context is None else context.num_replicas_in_sync
     seed = tf.cast(seed, tf.int32)
-    if replicas == 1 or batch_axis is None:
+    if num_replicas() == 1 or batch_axis is None:
         noise = draw(shape, seed)
     else:
         own_rows = shape[batch_axis]
-        first, shape[batch_axis] = _place(own_rows, context)
+        first, shape[batch_axis] = _place(own_rows)
         noise = draw(shape, seed)
         noise = tf.gather(noise, first + tf.range(own_rows), axis=batch_axis)
     noise.set_shape(static)
     return noise
 
 
-def _place(own_rows: Any, context: Any) -> tuple[tf.Tensor, Any]:
+def _place(own_rows: Any) -> tuple[tf.Tensor, Any]:
     """Returns the first row of this replica among those of all, and their number."""
-    replica = tf.cast(context.replica_id_in_sync_group, tf.int32)
-    replicas = context.num_replicas_in_sync
+    replica, replicas = replica_id(), num_replicas()
     equal = own_rows * replica, own_rows * replicas
     if isinstance(own_rows, int):
         # A size that is known while a graph is traced is that of every batch.
         return equal
     mine = tf.one_hot(replica, replicas, dtype=tf.int32) * own_rows
     try:
-        rows = context.all_reduce(tf.distribute.ReduceOp.SUM, mine)
+        rows = all_reduce(mine)
     except RuntimeError:
         return equal
     before = tf.range(replicas) < replica

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_shapes, checked_ids
@@ -13,14 +12,15 @@ from rlm_tf.layers.flat_latents import check_examples, flat_latents
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.replica_dropout import replica_dropout
-from rlm_tf.layers.seeded_initializers import random_of
 from rlm_tf.layers.sentence_encoder import recurrent, token_embedding
 from rlm_tf.layers.softmax_output import SoftmaxOutput
+from rlm_tf.nested_config import NestedConfig
 from rlm_tf.padding import PADDING
+from rlm_tf.seeds import Seeds
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class SentenceDecoder(keras.layers.Layer):
+class SentenceDecoder(NestedConfig, keras.layers.Layer):
     """Log-probability of sentences given latents, by a recurrent language model.
 
     The decoder of Melis (2023, section 5.7.2): a recurrent layer whose input is the
@@ -101,7 +101,7 @@ class SentenceDecoder(keras.layers.Layer):
         self.output_dropout = output_dropout
         self.shared_dropout = shared_dropout
         self.seed = seed
-        self._create_networks(random_of(self, seed))
+        self._create_networks(Seeds(seed, self))
         self.built = True
 
     @property
@@ -109,7 +109,7 @@ class SentenceDecoder(keras.layers.Layer):
         """The cell that was given; the decoder has a copy of it."""
         return self._prototype()
 
-    def _create_networks(self, random: np.random.Generator) -> None:
+    def _create_networks(self, seeds: Seeds) -> None:
         units = self.cell.output_size
         width = self.embedding_width or units
 
@@ -117,28 +117,26 @@ class SentenceDecoder(keras.layers.Layer):
             layer = keras.layers.Dense(
                 outputs,
                 use_bias=False,
-                kernel_initializer=keras.initializers.GlorotUniform(
-                    int(random.integers(2**31))
-                ),
+                kernel_initializer=keras.initializers.GlorotUniform(seeds.next()),
                 dtype=self.dtype_policy,
             )
             layer.build((None, inputs))
             return layer
 
-        self.embedding = token_embedding(self, self.vocabulary_size, width, random)
+        self.embedding = token_embedding(self, self.vocabulary_size, width, seeds)
         self.latent_map = dense(self.latent_size, width)
-        self.recurrent = recurrent(self, self.cell, width, random)
+        self.recurrent = recurrent(self, self.cell, width, seeds)
         self.projection = dense(units, width) if width != units else None
         self.output_layer = SoftmaxOutput(
             self.vocabulary_size,
             own_kernel=not self.tied,
             kernel_initializer=keras.initializers.VarianceScaling(
-                1.0, "fan_out", "truncated_normal", int(random.integers(2**31))
+                1.0, "fan_out", "truncated_normal", seeds.next()
             ),
             dtype=self.dtype_policy,
         )
         self.output_layer.build((None, None, width))
-        self.seed_generator = keras.random.SeedGenerator(int(random.integers(2**31)))
+        self.seed_generator = seeds.generator()
 
     # === Computation ===
 
@@ -240,8 +238,3 @@ class SentenceDecoder(keras.layers.Layer):
             **{name: getattr(self, name) for name in names},
             "cell": keras.saving.serialize_keras_object(self.cell),
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> SentenceDecoder:
-        cell = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**{**config, "cell": cell})

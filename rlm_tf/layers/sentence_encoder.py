@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_shapes, checked_ids
@@ -13,13 +12,14 @@ from rlm_tf.layers.cell_copies import copy_cell
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent import Recurrent
-from rlm_tf.layers.seeded_initializers import random_of
 from rlm_tf.layers.token_embedding import TokenEmbedding
+from rlm_tf.nested_config import NestedConfig
 from rlm_tf.padding import PADDING
+from rlm_tf.seeds import Seeds
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class SentenceEncoder(keras.layers.Layer):
+class SentenceEncoder(NestedConfig, keras.layers.Layer):
     """The mean of the last states of two recurrent layers, one of each direction.
 
     The encoder of Melis (2023, section 5.7.2): embedding, one bidirectional LSTM, and
@@ -57,11 +57,11 @@ class SentenceEncoder(keras.layers.Layer):
         self.embedding_width = embedding_width
         self.output_size = cell.output_size
         self.seed = seed
-        random = random_of(self, seed)
+        seeds = Seeds(seed, self)
         width = embedding_width or cell.output_size
-        self.embedding = token_embedding(self, vocabulary_size, width, random)
-        self.forward = recurrent(self, cell, width, random)
-        self.backward = recurrent(self, cell, width, random)
+        self.embedding = token_embedding(self, vocabulary_size, width, seeds)
+        self.forward = recurrent(self, cell, width, seeds)
+        self.backward = recurrent(self, cell, width, seeds)
         self.built = True
 
     @property
@@ -92,18 +92,13 @@ class SentenceEncoder(keras.layers.Layer):
             "seed": self.seed,
         }
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> SentenceEncoder:
-        cell = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**{**config, "cell": cell})
-
 
 def token_embedding(
-    owner: keras.layers.Layer, size: int, width: int, random: np.random.Generator
+    owner: keras.layers.Layer, size: int, width: int, seeds: Seeds
 ) -> TokenEmbedding:
     """Returns a built embedding whose entries have variance 1 / width."""
     initializer = keras.initializers.VarianceScaling(
-        1.0, "fan_out", "truncated_normal", int(random.integers(2**31))
+        1.0, "fan_out", "truncated_normal", seeds.next()
     )
     layer = TokenEmbedding(
         size, width, initializer=initializer, dtype=owner.dtype_policy
@@ -116,11 +111,11 @@ def recurrent(
     owner: keras.layers.Layer,
     cell: HiddenStateCell,
     width: int,
-    random: np.random.Generator,
+    seeds: Seeds,
 ) -> Recurrent:
     """Returns a built, time-major layer with a copy of a cell."""
     layer = Recurrent(
-        copy_cell(cell, random, owner.dtype_policy),
+        copy_cell(cell, seeds, owner.dtype_policy),
         time_major=True,
         dtype=owner.dtype_policy,
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_shapes, checked_ids
 from rlm_tf.layers.flat_latents import check_examples, flat_latents
-from rlm_tf.layers.seeded_initializers import random_of
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
+from rlm_tf.seeds import Seeds
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -42,15 +41,15 @@ class SymbolEncoder(keras.layers.Layer):
         self.units = units
         self.output_size = units
         self.seed = seed
-        random = random_of(self, seed)
+        seeds = Seeds(seed, self)
         self.embedding = TokenEmbedding(
             num_symbols,
             units,
-            initializer=_normal(random),
+            initializer=_normal(seeds),
             dtype=self.dtype_policy,
         )
         self.embedding.build((None,))
-        self.hidden = [_tanh(self, units, random) for _ in range(2)]
+        self.hidden = [_tanh(self, units, seeds) for _ in range(2)]
         for layer in self.hidden:
             layer.build((None, units))
         self.built = True
@@ -125,25 +124,25 @@ class SymbolDecoder(keras.layers.Layer):
         self.num_layers = num_layers
         self.embed = embed
         self.seed = seed
-        random = random_of(self, seed)
+        seeds = Seeds(seed, self)
         width = latent_size
         self.embedding: keras.layers.Dense | None = None
         if embed:
             self.embedding = keras.layers.Dense(
                 units,
                 use_bias=False,
-                kernel_initializer=_normal(random),
+                kernel_initializer=_normal(seeds),
                 dtype=self.dtype_policy,
             )
             self.embedding.build((None, width))
             width = units
-        self.hidden = [_tanh(self, units, random) for _ in range(num_layers)]
+        self.hidden = [_tanh(self, units, seeds) for _ in range(num_layers)]
         for layer in self.hidden:
             layer.build((None, width))
             width = units
         self.output_layer = SoftmaxOutput(
             num_symbols,
-            kernel_initializer=_glorot(random),
+            kernel_initializer=_glorot(seeds),
             dtype=self.dtype_policy,
         )
         self.output_layer.build((None, units))
@@ -186,22 +185,18 @@ class SymbolDecoder(keras.layers.Layer):
         }
 
 
-def _normal(random: np.random.Generator) -> keras.initializers.Initializer:
-    return keras.initializers.RandomNormal(stddev=1.0, seed=_seed(random))
+def _normal(seeds: Seeds) -> keras.initializers.Initializer:
+    return keras.initializers.RandomNormal(stddev=1.0, seed=seeds.next())
 
 
-def _glorot(random: np.random.Generator) -> keras.initializers.Initializer:
-    return keras.initializers.GlorotUniform(seed=_seed(random))
+def _glorot(seeds: Seeds) -> keras.initializers.Initializer:
+    return keras.initializers.GlorotUniform(seed=seeds.next())
 
 
-def _seed(random: np.random.Generator) -> int:
-    return int(random.integers(2**31))
-
-
-def _tanh(owner: Any, units: int, random: np.random.Generator) -> keras.layers.Dense:
+def _tanh(owner: Any, units: int, seeds: Seeds) -> keras.layers.Dense:
     return keras.layers.Dense(
         units,
         activation="tanh",
-        kernel_initializer=_glorot(random),
+        kernel_initializer=_glorot(seeds),
         dtype=owner.dtype_policy,
     )

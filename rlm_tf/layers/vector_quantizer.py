@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_shapes
+from rlm_tf.replicas import all_reduce
 
 
 class Quantized(NamedTuple):
@@ -122,11 +123,7 @@ class VectorQuantizer(keras.layers.Layer):
     def _move(self, vectors: tf.Tensor, chosen: tf.Tensor) -> None:
         counts = tf.reduce_sum(chosen, axis=0)
         sums = tf.einsum("blc,bld->lcd", chosen, vectors)
-        context = tf.distribute.get_replica_context()
-        if context is not None and context.num_replicas_in_sync > 1:
-            counts, sums = context.all_reduce(
-                tf.distribute.ReduceOp.SUM, [counts, sums]
-            )
+        counts, sums = all_reduce([counts, sums])
         news = 1 - self.decay
         before = self.codes.value
         kept = self.decay * self.counts.value + news * counts

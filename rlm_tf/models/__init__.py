@@ -20,6 +20,8 @@ from rlm_tf.models.reinforce_runs import ReinforceRuns
 from rlm_tf.models.sampled_contexts import SampledContexts
 from rlm_tf.models.term import (
     Term,
+    TermLoss,
+    TermSpec,
     coefficient_from_ratio,
     ratio_from_coefficient,
 )
@@ -40,6 +42,8 @@ __all__ = [
     "ReinforceRuns",
     "SampledContexts",
     "Term",
+    "TermLoss",
+    "TermSpec",
     "VectorQuantizedVAE",
     "coefficient_from_ratio",
     "count_parameters",

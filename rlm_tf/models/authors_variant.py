@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from rlm_tf.models.batch import tokens_of
+from rlm_tf.models.matching import Matched, Matching, Window
+from rlm_tf.models.sampled_contexts import has_all_samples
 from rlm_tf.models.short_contexts import short_contexts
+from rlm_tf.models.term import TermLoss
 from rlm_tf.restricted.restricted_model import RestrictedModel
-
-if TYPE_CHECKING:
-    from rlm_tf.models.induced_model_matching import InducedModelMatching
 
 
 class AuthorsVariant:
@@ -23,15 +23,31 @@ class AuthorsVariant:
     twice the main gradient, and nothing of the k-sample gradient.
 
     Args:
-        owner: The wrapper.
+        matching: What is matched.
 
     Raises:
         ValueError: If a restricted model is not a Kneser-Ney bigram.
     """
 
-    def __init__(self, owner: InducedModelMatching):
-        self.owner = owner
-        self._back_off_probs = [_back_off_probs(r) for r in owner.restricted_models]
+    def __init__(self, matching: Matching):
+        self._matching = matching
+        self._back_off_probs = [_back_off_probs(r) for r in matching.restricted_models]
+
+    def soft_term(self, index: int, window: Window, main: Matched) -> TermLoss:
+        """Returns the term of the steps without k samples, of weight 0 at the others.
+
+        Args:
+            index: Number of the restricted model.
+            window: The batch.
+            main: What the contexts gave of it.
+        """
+        weight = window.sample_weight
+        weight = tf.ones_like(main.nll) if weight is None else weight
+        sampled = has_all_samples(self._matching, window)
+        soft = tf.logical_and(window.active, tf.logical_not(sampled))
+        weights = tf.reshape(weight, [-1]) * tf.cast(soft, tf.float32)
+        loss = self.soft_target_loss(index, main.outputs, window.inputs, main.nll)
+        return TermLoss(loss, weights)
 
     def soft_target_loss(
         self, index: int, outputs: tf.Tensor, x: Any, nll: tf.Tensor
@@ -45,27 +61,12 @@ class AuthorsVariant:
             nll: `[B, T]`, of the main pass.
         """
         contexts = tf.reshape(short_contexts(tokens_of(x), 1), [-1])
-        restricted = self.owner.restricted_models[index]
+        restricted = self._matching.restricted_models[index]
         missing = tf.cast(restricted.missing_mass(contexts), tf.float32)
-        logits = self.owner.view.logits(outputs, tf.range(tf.size(contexts)))
+        logits = self._matching.view.logits(outputs, tf.range(tf.size(contexts)))
         log_probs = tf.nn.log_softmax(logits)
         back_off = -tf.linalg.matvec(log_probs, self._back_off_probs[index])
         return (1 - missing) * tf.reshape(nll, [-1]) + missing * back_off
-
-    def main_factor(self, variable: Any) -> float | tf.Tensor:
-        """Returns what the main gradient of a variable is multiplied by."""
-        if not self._is_embedding(variable):
-            return 1.0
-        return 1.0 + tf.cast(self.owner.active, tf.float32)
-
-    def sampled_factor(self, variable: Any) -> float:
-        """Returns what the k-sample gradient of a variable is multiplied by."""
-        return 0.0 if self._is_embedding(variable) else 1.0
-
-    def _is_embedding(self, variable: Any) -> bool:
-        embedding = getattr(self.owner.model, "embedding", None)
-        weights = [] if embedding is None else embedding.weights
-        return any(variable is weight for weight in weights)
 
 
 def _back_off_probs(restricted: RestrictedModel) -> tf.Tensor:

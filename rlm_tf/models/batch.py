@@ -121,12 +121,3 @@ def without_last_axis(values: tf.Tensor) -> tf.Tensor:
     """Returns `[B]` for `[B, 1]`, and anything else as it is."""
     is_column = values.shape.rank == 2 and values.shape[1] == 1
     return values[:, 0] if is_column else values
-
-
-def of_all_replicas(values: tf.Tensor) -> tf.Tensor:
-    """Returns the rows of all replicas, one after the other."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return values
-    gathered = context.all_gather(values, axis=0)
-    return tf.ensure_shape(gathered, [None, *values.shape[1:]])

@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from rlm_tf.models.term import Gradient
 from rlm_tf.numerics import multiply_no_nan_log
 from rlm_tf.objectives.imm import crosstalk_surrogate
+from rlm_tf.typing import Gradient
 
 
 class CrosstalkSamples:

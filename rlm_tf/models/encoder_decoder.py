@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_ids, check_integer, check_shapes
@@ -18,7 +17,8 @@ from rlm_tf.layers.token_embedding import TokenEmbedding
 from rlm_tf.metrics.perplexity import Perplexity
 from rlm_tf.models.batch import known_ids
 from rlm_tf.models.objective_model import ObjectiveModel
-from rlm_tf.models.term import Term
+from rlm_tf.models.term import TermLoss, TermSpec
+from rlm_tf.seeds import Seeds
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -56,7 +56,7 @@ class EncoderDecoder(ObjectiveModel):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(term_names=("nll",), **kwargs)
+        super().__init__(**kwargs)
         check_integer("EncoderDecoder", "vocabulary_size", vocabulary_size, 1)
         if embedding_width is not None:
             check_integer("EncoderDecoder", "embedding_width", embedding_width, 1)
@@ -71,7 +71,7 @@ class EncoderDecoder(ObjectiveModel):
         self.embedding_width = embedding_width
         self.jit_loop = jit_loop
         self.seed = seed
-        self._create_networks(np.random.default_rng(seed))
+        self._create_networks(Seeds(seed))
 
     @property
     def cell(self) -> HiddenStateCell:
@@ -80,13 +80,13 @@ class EncoderDecoder(ObjectiveModel):
 
     # === Networks ===
 
-    def _create_networks(self, random: np.random.Generator) -> None:
+    def _create_networks(self, seeds: Seeds) -> None:
         policy, units = self.dtype_policy, self.cell.output_size
         width = self.embedding_width or units
 
         def normal(mode: str) -> keras.initializers.Initializer:
             return keras.initializers.VarianceScaling(
-                1.0, mode, "truncated_normal", int(random.integers(2**31))
+                1.0, mode, "truncated_normal", seeds.next()
             )
 
         def embedding(name: str) -> TokenEmbedding:
@@ -102,7 +102,7 @@ class EncoderDecoder(ObjectiveModel):
 
         def recurrent(name: str) -> Recurrent:
             layer = Recurrent(
-                copy_cell(self.cell, random, policy),
+                copy_cell(self.cell, seeds, policy),
                 time_major=True,
                 jit_loop=self.jit_loop,
                 dtype=policy,
@@ -120,9 +120,7 @@ class EncoderDecoder(ObjectiveModel):
             self.projection = keras.layers.Dense(
                 width,
                 use_bias=False,
-                kernel_initializer=keras.initializers.Orthogonal(
-                    seed=int(random.integers(2**31))
-                ),
+                kernel_initializer=keras.initializers.Orthogonal(seed=seeds.next()),
                 dtype=policy,
                 name="projection",
             )
@@ -198,13 +196,17 @@ class EncoderDecoder(ObjectiveModel):
 
     # === Objective ===
 
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        return [TermSpec("nll")]
+
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
+    ) -> dict[str, TermLoss]:
         known = functools.partial(known_ids, "EncoderDecoder", self.vocabulary_size)
         x = known("source", x[0]), known("decoder_inputs", x[1])
         nll = self.output_layer(self.features(x, training), targets=known("targets", y))
-        return [Term("nll", nll, sample_weight)]
+        return {"nll": TermLoss(nll, sample_weight)}
 
     def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
         return [keras.metrics.Mean(name=name), Perplexity()]
@@ -220,10 +222,3 @@ class EncoderDecoder(ObjectiveModel):
             "jit_loop": self.jit_loop,
             "seed": self.seed,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> EncoderDecoder:
-        config = dict(config)
-        if isinstance(config["cell"], dict):
-            config["cell"] = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**config)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.models.batch import tokens_of
-from rlm_tf.models.language_model_view import LanguageModelView
+from rlm_tf.models.matching import Induced, Matched, Matching, Window
 from rlm_tf.models.prediction_bank import PredictionBank
 from rlm_tf.models.short_contexts import (
     BatchGroups,
@@ -19,8 +19,8 @@ from rlm_tf.models.short_contexts import (
     position_weights,
     short_contexts,
 )
-from rlm_tf.models.term import Term
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
+from rlm_tf.restricted.restricted_model import RestrictedModel
 
 if TYPE_CHECKING:
     from rlm_tf.models.induced_model_matching import InducedModelMatching
@@ -72,6 +72,8 @@ class InBatchContexts(tf.Module):
         ValueError: If an argument is out of range.
     """
 
+    brings_gradient = False
+
     def __init__(
         self,
         *,
@@ -104,14 +106,15 @@ class InBatchContexts(tf.Module):
         self.banks: list[PredictionBank] = []
         self.owner: weakref.ref[InducedModelMatching] | None = None
 
-    def prepare(self, owner: InducedModelMatching) -> None:
+    def prepare(self, matching: Matching) -> None:
         """Creates the banks, one for each restricted model; called by the wrapper.
 
         Raises:
             ValueError: If a bank is asked of a model without features, or if the
                 wrapper asks for what only sampled contexts do.
         """
-        if owner.gradient != "direct" or owner.every != 1 or owner.variant != "paper":
+        how = (matching.gradient, matching.every, matching.variant)
+        if how != ("direct", 1, "paper"):
             raise ValueError(
                 "InducedModelMatching: `gradient`, `every` and `variant` other than "
                 "their defaults belong to SampledContexts; with InBatchContexts one "
@@ -120,42 +123,42 @@ class InBatchContexts(tf.Module):
         if not self.bank_size:
             self.banks = []
             return
-        if not owner.view.has_features:
+        view = matching.view
+        if not view.has_features:
             raise ValueError(
                 "InBatchContexts: `bank_size` needs a language model that maps "
                 "features to logits (like RecurrentLanguageModel), found "
-                f"{type(owner.model).__name__}."
+                f"{type(view.model).__name__}."
             )
         self.banks = [
             PredictionBank(
                 self.bank_size,
-                owner.model.training_feature_width,
-                owner.model.compute_dtype,
+                view.model.training_feature_width,
+                view.model.compute_dtype,
             )
-            for _ in owner.restricted_models
+            for _ in matching.restricted_models
         ]
 
-    def terms(
-        self, owner: InducedModelMatching, x: Any, y: Any, sample_weight: Any
-    ) -> list[Term]:
-        """Returns the main term and one term for each restricted model."""
-        view, tokens = owner.view, tokens_of(x)
+    def match(self, matching: Matching, window: Window) -> Matched:
+        """Runs the model on a batch and returns what its predictions induce."""
+        view, tokens = matching.view, tokens_of(window.inputs)
         evaluation = None
         if self.pass_mode == "evaluation":
-            evaluation = view.evaluation_outputs(x, view.starting_states(x))
-        outputs = view.outputs(x, training=True)
-        clip = owner.clip_norm if self.separate_clipping else None
+            states = view.starting_states(window.inputs)
+            evaluation = view.evaluation_outputs(window.inputs, states)
+        outputs = view.outputs(window.inputs, training=True)
         nll = None
-        induced_terms = []
-        for index, restricted in enumerate(owner.restricted_models):
+        found = []
+        for index, restricted in enumerate(matching.restricted_models):
             bank = self.banks[index] if self.banks else None
             source = outputs if evaluation is None else evaluation
-            weights = position_weights(tokens, restricted.context_length, sample_weight)
-            batch, groups, keys = self._groups(
-                owner, tokens, weights, restricted, bank, view
+            weights = position_weights(
+                tokens, restricted.context_length, window.sample_weight
             )
-            if index == 0 and evaluation is None and clip is None:
-                nll, induced = view.joint(outputs, y, groups)
+            grouped = self._groups(matching, window, weights, restricted, bank)
+            groups, keys = grouped.groups, grouped.keys
+            if index == 0 and evaluation is None and not self.separate_clipping:
+                nll, induced = view.joint(outputs, window.targets, groups)
             else:
                 own = groups._replace(rows=tf.range(tf.size(groups.rows)))
                 logits = view.logits(source, groups.rows)
@@ -163,35 +166,35 @@ class InBatchContexts(tf.Module):
             if bank is not None:
                 flat = tf.reshape(source, [-1, source.shape[-1]])
                 # Of a window, the last words are the newest.
-                step = keys.rows % tf.shape(tokens)[1]
+                step = grouped.rows % tf.shape(tokens)[1]
                 order = tf.argsort(-step, stable=True)
                 bank.write(
-                    tf.gather(flat, tf.gather(keys.rows, order)),
-                    tf.gather(keys.values, order),
+                    tf.gather(flat, tf.gather(grouped.rows, order)),
+                    tf.gather(keys, order),
                 )
+            batch = grouped.batch
             group_weights = tf.math.unsorted_segment_sum(
                 tf.gather(weights, batch.rows), batch.groups, tf.size(batch.counts)
             )
-            induced_terms.append(
-                owner.induced_term(index, induced, group_weights, clip_norm=clip)
+            found.append(
+                Induced(induced, group_weights, grouped.counts, self.min_count)
             )
         if nll is None:
-            nll = view.nll(outputs, y)
-        return [Term("nll", nll, sample_weight, clip_norm=clip), *induced_terms]
+            nll = view.nll(outputs, window.targets)
+        return Matched(nll, outputs, found)
 
     def _groups(
         self,
-        owner: InducedModelMatching,
-        tokens: tf.Tensor,
+        matching: Matching,
+        window: Window,
         weights: tf.Tensor,
-        restricted: Any,
+        restricted: RestrictedModel,
         bank: PredictionBank | None,
-        view: LanguageModelView,
-    ) -> tuple[BatchGroups, Groups, _Keys]:
+    ) -> _Grouped:
         length = restricted.context_length
-        contexts = short_contexts(tokens, length)
+        contexts = short_contexts(tokens_of(window.inputs), length)
         seen = restricted.coarse(contexts)
-        keys = context_keys(seen, restricted.vocabulary_size)
+        keys = context_keys(seen, matching.vocabulary_size)
         flat_keys = tf.reshape(keys, [-1])
         rows, group_of, unique_keys = group_by_context(flat_keys, weights > 0)
         num_groups = tf.size(unique_keys)
@@ -203,9 +206,8 @@ class InBatchContexts(tf.Module):
             target = self.bank_target or self.min_count
             draw = bank.draw(unique_keys, tf.maximum(target - counts, 0))
             counts += draw.counts
-        owner.record_counts(counts=tf.gather(counts, group_of), least=self.min_count)
         # Without groups, IMM costs next to nothing until a start rule lets it begin.
-        keep = tf.logical_and(counts >= self.min_count, owner.is_active())
+        keep = tf.logical_and(counts >= self.min_count, window.active)
         flat_contexts = tf.reshape(contexts, [tf.size(keys), length])
         batch = keep_groups(rows, group_of, flat_contexts, keep)
         wanted = batch.contexts[:, 0] if length == 1 else batch.contexts
@@ -216,7 +218,7 @@ class InBatchContexts(tf.Module):
             bank_groups = tf.gather(numbers, tf.boolean_mask(draw.groups, in_kept))
             features = tf.boolean_mask(draw.features, in_kept)
             probs = tf.nn.softmax(
-                view.logits(features, tf.range(tf.shape(features)[0]))
+                matching.view.logits(features, tf.range(tf.shape(features)[0]))
             )
             # The draw comes in the order of its groups; the last may have no entry.
             sums = tf.math.segment_sum(probs, bank_groups)
@@ -225,12 +227,16 @@ class InBatchContexts(tf.Module):
                 bank_sums=tf.pad(sums, [[0, lacking], [0, 0]]),
                 bank_counts=tf.boolean_mask(draw.counts, keep),
             )
-        return batch, groups, _Keys(rows, tf.gather(flat_keys, rows))
+        return _Grouped(
+            batch, groups, rows, tf.gather(flat_keys, rows), tf.gather(counts, group_of)
+        )
 
 
-class _Keys:
-    """Positions that go into the bank and their keys."""
+class _Grouped(NamedTuple):
+    """The groups of a batch, and the positions that took part with their keys."""
 
-    def __init__(self, rows: tf.Tensor, values: tf.Tensor):
-        self.rows = rows
-        self.values = values
+    batch: BatchGroups
+    groups: Groups
+    rows: tf.Tensor
+    keys: tf.Tensor
+    counts: tf.Tensor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import keras
@@ -23,10 +24,11 @@ from rlm_tf.models.imm_arguments import (
     shared_vocabulary_size,
 )
 from rlm_tf.models.in_batch_contexts import InBatchContexts
-from rlm_tf.models.language_model_view import view_of
+from rlm_tf.models.language.interface import interface_of
+from rlm_tf.models.matching import Matching, Window
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.sampled_contexts import SampledContexts
-from rlm_tf.models.term import Coefficient, LossAndGradient, Term, coefficient_at
+from rlm_tf.models.term import Coefficient, TermLoss, TermSpec
 from rlm_tf.restricted.restricted_model import RestrictedModel
 
 Contexts = InBatchContexts | SampledContexts
@@ -103,11 +105,9 @@ class InducedModelMatching(ObjectiveModel):
             pairs = [(pairs, coefficient)]
         check_pairs(pairs)
         names = induced_names(len(pairs))
-        soft = [f"{name}_soft" for name in names] if variant == "authors" else []
         # `compile` scales the loss by the policy of the outer model.
         kwargs = {"dtype": model.dtype_policy, **kwargs}
         super().__init__(
-            term_names=("nll", *names, *soft),
             # The wrapped model's own step, which knows them, is not taken.
             clip_norm=own_or_inner("clip_norm", clip_norm, model, None),
             loss_scale=own_or_inner("loss_scale", loss_scale, model, 1.0),
@@ -115,13 +115,10 @@ class InducedModelMatching(ObjectiveModel):
             **kwargs,
         )
         check_options(every, gradient, variant)
-        if getattr(model, "bits_per_character", False):
-            self.term_metrics["nll"].append(BitsPerCharacter())
         self.model = model
         self.restricted_models = [restricted for restricted, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
         for index, restricted in enumerate(self.restricted_models):
-            restricted.trainable = False
             # tf.train.Checkpoint does not look into lists of a Keras model.
             setattr(self, f"restricted_{index}", restricted)
         self.vocabulary_size = shared_vocabulary_size(model, self.restricted_models)
@@ -129,7 +126,7 @@ class InducedModelMatching(ObjectiveModel):
         self.gradient = gradient
         self.variant = variant
         self.induced_names = names
-        self.view = view_of(model)
+        self.view = interface_of(model)
         # Not a weight: a loaded file must not keep IMM off, nor reloaded best weights.
         self.active = tf.Variable(1.0, trainable=False, name="active")
         self.coverage_metric = _of_training(keras.metrics.Mean(name="imm_coverage"))
@@ -158,9 +155,9 @@ class InducedModelMatching(ObjectiveModel):
                 f"SampledContexts, found {type(contexts).__name__}."
             )
         check_owner(contexts, self)
-        contexts.prepare(self)
+        contexts.prepare(self.matching)
         if self.variant == "authors":
-            self.authors = AuthorsVariant(self)
+            self.authors = AuthorsVariant(self.matching)
         if self._contexts is not None:
             self._contexts.owner = None
         contexts.owner = weakref.ref(self)
@@ -184,15 +181,64 @@ class InducedModelMatching(ObjectiveModel):
         super().compile(*args, jit_compile=False, **kwargs)
 
     @property
-    def total_clip_norm(self) -> float | None:
-        """None where each term is clipped on its own."""
-        separate = self.contexts is not None and self.contexts.separate_clipping
-        return None if separate else self.clip_norm
+    def matching(self) -> Matching:
+        """Which models are matched and how."""
+        return Matching(
+            self.view,
+            self.restricted_models,
+            self.vocabulary_size,
+            self.every,
+            self.gradient,
+            self.variant,
+        )
+
+    # === Declarations ===
 
     @property
-    def differentiates_apart(self) -> bool:
-        clips = self.clip_norm is not None and self.total_clip_norm is None
-        return clips or self.authors is not None
+    def term_specs(self) -> list[TermSpec]:
+        authors = self.variant == "authors"
+        clip = self.clip_norm if self._clips_apart else None
+        main, sampled = None, None
+        if authors:
+            main = {"embedding": 1.0 + tf.cast(self.active, tf.float32)}
+            sampled = {"embedding": 0.0}
+        induced, soft = [], []
+        for name, coefficient in zip(
+            self.induced_names, self.coefficients, strict=True
+        ):
+            spec = TermSpec(name, coefficient, switch=self.active, evaluated=False)
+            soft.append(spec._replace(name=f"{name}_soft"))
+            induced.append(
+                spec._replace(
+                    clip_norm=None if authors else clip,
+                    brings_gradient=getattr(self.contexts, "brings_gradient", False),
+                    part_factors=sampled,
+                )
+            )
+        nll = TermSpec("nll", clip_norm=clip, part_factors=main)
+        return [nll, *induced, *(soft if authors else [])]
+
+    @property
+    def parts(self) -> Mapping[str, Sequence[Any]]:
+        """Those of the language model."""
+        parts = getattr(self.model, "parts", {})
+        if self.variant == "authors" and "embedding" not in parts:
+            embedding = getattr(self.model, "embedding", None)
+            parts = {**parts, "embedding": [] if embedding is None else [embedding]}
+        return parts
+
+    @property
+    def frozen_models(self) -> list[keras.layers.Layer]:
+        return [*self.restricted_models, *getattr(self.model, "frozen_models", ())]
+
+    @property
+    def total_clip_norm(self) -> float | None:
+        """None where each term is clipped on its own."""
+        return None if self._clips_apart else self.clip_norm
+
+    @property
+    def _clips_apart(self) -> bool:
+        return self.contexts is not None and self.contexts.separate_clipping
 
     # === Computation ===
 
@@ -204,7 +250,7 @@ class InducedModelMatching(ObjectiveModel):
 
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
+    ) -> dict[str, TermLoss]:
         x, y = checked_batch(
             type(self).__name__,
             x,
@@ -216,42 +262,26 @@ class InducedModelMatching(ObjectiveModel):
         )
         if not training:
             outputs = self.view.outputs(x, training=False)
-            return [Term("nll", self.view.nll(outputs, y), sample_weight)]
+            return {"nll": TermLoss(self.view.nll(outputs, y), sample_weight)}
         if self.contexts is None:
             raise ValueError(
                 "InducedModelMatching: no contexts. A loaded model has none, because "
                 "files never hold the training text: set `model.contexts = "
                 "InBatchContexts(...)` or `SampledContexts(tokens, ...)` before fit()."
             )
-        return self.contexts.terms(self, x, y, sample_weight)
-
-    def induced_term(
-        self,
-        index: int,
-        loss: tf.Tensor | None,
-        weights: tf.Tensor,
-        *,
-        clip_norm: float | None,
-        loss_and_gradient: LossAndGradient | None = None,
-    ) -> Term:
-        """Returns the IMM term of one restricted model; contexts call it."""
-        return Term(
-            self.induced_names[index],
-            loss,
-            weights,
-            coefficient=self._coefficient(index),
-            clip_norm=clip_norm,
-            loss_and_gradient=loss_and_gradient,
-        )
-
-    def soft_target_term(self, index: int, loss: tf.Tensor, weights: tf.Tensor) -> Term:
-        """Returns the term of variant "authors" at steps without k samples."""
-        name = f"{self.induced_names[index]}_soft"
-        return Term(name, loss, weights, coefficient=self._coefficient(index))
-
-    def _coefficient(self, index: int) -> tf.Tensor:
-        value = coefficient_at(self.coefficients[index], self.optimizer.iterations)
-        return tf.cast(value, tf.float32) * tf.cast(self.active, tf.float32)
+        step = tf.cast(self.optimizer.iterations, tf.int64)
+        window = Window(x, y, sample_weight, step, self.is_active())
+        found = self.contexts.match(self.matching, window)
+        terms = {"nll": TermLoss(found.nll, sample_weight)}
+        for index, induced in enumerate(found.induced):
+            name = self.induced_names[index]
+            self.record_counts(induced.counts, induced.least)
+            terms[name] = TermLoss(
+                induced.loss, induced.weights, induced.loss_and_gradient
+            )
+            if self.authors is not None:
+                terms[f"{name}_soft"] = self.authors.soft_term(index, window, found)
+        return terms
 
     def is_active(self) -> tf.Tensor:
         """Returns bool scalar: False until a start rule lets IMM begin."""
@@ -261,7 +291,10 @@ class InducedModelMatching(ObjectiveModel):
 
     def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
         metrics = [keras.metrics.Mean(name=name)]
-        return [*metrics, Perplexity()] if name == "nll" else metrics
+        if name == "nll":
+            bits = getattr(self.model, "bits_per_character", False)
+            metrics += [Perplexity(), *([BitsPerCharacter()] if bits else [])]
+        return metrics
 
     def record_counts(self, counts: tf.Tensor, least: int | tf.Tensor) -> None:
         """Logs how many predictions stand behind the induced model of each position.
@@ -289,15 +322,6 @@ class InducedModelMatching(ObjectiveModel):
             "gradient": self.gradient,
             "variant": self.variant,
         }
-
-    @classmethod
-    def from_config(
-        cls, config: dict[str, Any], custom_objects: Any = None
-    ) -> InducedModelMatching:
-        made = keras.saving.deserialize_keras_object
-        pairs = [(made(r), made(c)) for r, c in config["restricted_model"]]
-        own = {"model": made(config["model"]), "restricted_model": pairs}
-        return cls(**{**config, **own})
 
 
 def _of_training(

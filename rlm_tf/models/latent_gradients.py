@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
-from rlm_tf.models.term import Gradient
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives import monte_carlo
 from rlm_tf.objectives.elbo import elbo, elbo_weights
@@ -17,6 +16,7 @@ from rlm_tf.objectives.gradient_estimators import (
     cotangents,
 )
 from rlm_tf.objectives.monte_carlo_samples import checked_samples
+from rlm_tf.typing import Gradient
 
 if TYPE_CHECKING:
     from rlm_tf.models.monte_carlo_vae import MonteCarloVAE

@@ -100,16 +100,10 @@ class ModelOfParts(ObjectiveModel):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
-        config = dict(config)
-        parts = {
-            name: keras.saving.deserialize_keras_object(
-                config[name], custom_objects=custom_objects
-            )
-            for name in cls.part_names
-        }
         # Not an argument: files of models that were never called have none.
+        config = dict(config)
         known = config.pop("input", None)
-        model = cls(**{**config, **parts})
+        model = super().from_config(config, custom_objects)
         if known is not None:
             shape = [size or 1 for size in known["shape"]]
             model.run_parts(tf.zeros(shape, known["dtype"]))

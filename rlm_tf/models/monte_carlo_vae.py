@@ -29,11 +29,12 @@ from rlm_tf.models.latent_options import (
     sample_counts,
 )
 from rlm_tf.models.model_of_parts import ModelOfParts
-from rlm_tf.models.term import Gradient, Term
+from rlm_tf.models.term import TermLoss, TermSpec
 from rlm_tf.objectives.gradient_estimators import Estimator
 from rlm_tf.objectives.monte_carlo import MonteCarloExtra
 from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
 from rlm_tf.objectives.score_signals import Baseline
+from rlm_tf.typing import Gradient
 
 _DIRECTIONS: dict[str, Direction] = {
     "bound": "down",
@@ -102,7 +103,7 @@ class MonteCarloVAE(ModelOfParts):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(term_names=("objective",), **kwargs)
+        super().__init__(**kwargs)
         check_layers("MonteCarloVAE", encoder=encoder, decoder=decoder)
         self.encoder = encoder
         self.latents = latents
@@ -252,9 +253,13 @@ class MonteCarloVAE(ModelOfParts):
 
     # === Objective ===
 
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        return [TermSpec("objective", brings_gradient=True)]
+
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
+    ) -> dict[str, TermLoss]:
         del y  # There is nothing but x.
         if not self._is_whole():
             self(x)
@@ -263,13 +268,13 @@ class MonteCarloVAE(ModelOfParts):
         weights = self.row_weights(x, sample_weight)
         if training:
             gradient = functools.partial(self._loss_and_gradient, x, weights)
-            return [Term("objective", None, weights, loss_and_gradient=gradient)]
+            return {"objective": TermLoss(None, weights, gradient)}
         parameters = self(x)
         samples = self.sample(x, self.most_samples, parameters)
         kl = self.analytic_kl(parameters) if self.estimator == "elbo" else None
         found = sample_cotangents(self, samples, kl)
         self._update_sample_metrics(found.extra, weights)
-        return [Term("objective", -found.objective, weights)]
+        return {"objective": TermLoss(-found.objective, weights)}
 
     def _loss_and_gradient(
         self,
@@ -296,11 +301,6 @@ class MonteCarloVAE(ModelOfParts):
             # Rows without weight may hold anything, infinity included.
             counted = tf.where(weights > 0, values, tf.zeros_like(values))
             self.sample_metrics[name].update_state(counted, sample_weight=weights)
-
-    @property
-    def metrics(self) -> list[keras.metrics.Metric]:
-        known = super().metrics
-        return known + [m for m in self.sample_metrics.values() if m not in known]
 
     # === Config ===
 

@@ -12,17 +12,19 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_ids, check_running, check_shapes
 from rlm_tf.metrics.declared import declared
-from rlm_tf.models.batch import of_all_replicas, without_last_axis
+from rlm_tf.models.batch import without_last_axis
 from rlm_tf.models.given_logits import no_probabilities
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import (
     Coefficient,
-    Term,
+    TermLoss,
+    TermSpec,
     check_coefficient,
     coefficient_at,
 )
 from rlm_tf.objectives.imm import induced_cross_entropy
 from rlm_tf.objectives.neighbors import neighbor_log_weights
+from rlm_tf.replicas import gather_rows
 from rlm_tf.restricted import FeatureModel
 from rlm_tf.typing import TensorLike
 
@@ -71,10 +73,7 @@ class NeighborMatching(ObjectiveModel):
         inverse_bandwidth: float = 1.0,
         **kwargs: Any,
     ):
-        names = ("cross_entropy",)
-        if restricted_model is not None:
-            names += ("imm",)  # type: ignore[assignment]
-        super().__init__(term_names=names, **kwargs)
+        super().__init__(**kwargs)
         name = type(self).__name__
         self.short_features = [int(index) for index in short_features]
         if not self.short_features or min(self.short_features) < 0:
@@ -157,9 +156,22 @@ class NeighborMatching(ObjectiveModel):
 
     # === Objective ===
 
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        if self.restricted_model is None:
+            return [TermSpec("cross_entropy")]
+        return [
+            TermSpec("cross_entropy", lambda s: 1.0 - coefficient_at(self.ratio, s)),
+            TermSpec("imm", self.ratio),
+        ]
+
+    @property
+    def frozen_models(self) -> list[keras.layers.Layer]:
+        return [] if self.restricted_model is None else [self.restricted_model]
+
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
+    ) -> dict[str, TermLoss]:
         x, labels, weights = self._checked(x, y, sample_weight)
         log_probs = self.class_log_probs(x, training)
         known = (labels >= 0) & (labels < tf.shape(log_probs)[1])
@@ -176,15 +188,11 @@ class NeighborMatching(ObjectiveModel):
         self.accuracy_metric.update_state(
             tf.cast(guesses == labels, tf.float32), sample_weight=weights
         )
-        if self.restricted_model is None:
-            return [Term("cross_entropy", loss, weights)]
-        step = self.optimizer.iterations if training else tf.constant(0)
-        ratio = coefficient_at(self.ratio, step)
-        induced = self._induced_loss(x, weights, training)
-        return [
-            Term("cross_entropy", loss, weights, 1.0 - ratio),
-            Term("imm", induced, weights, ratio),
-        ]
+        terms = {"cross_entropy": TermLoss(loss, weights)}
+        if self.restricted_model is not None:
+            induced = self._induced_loss(x, weights, training)
+            terms["imm"] = TermLoss(induced, weights)
+        return terms
 
     def _checked(
         self, x: Any, y: Any, sample_weight: Any
@@ -210,7 +218,7 @@ class NeighborMatching(ObjectiveModel):
     ) -> tf.Tensor:
         short = self._short(x)
         if self._neighbors is None:
-            neighbors, counts = of_all_replicas(x), of_all_replicas(weights)
+            neighbors, counts = gather_rows(x), gather_rows(weights)
         else:
             neighbors, counts = self._neighbors, None
         log_weights = neighbor_log_weights(
@@ -230,13 +238,6 @@ class NeighborMatching(ObjectiveModel):
             )
         return tf.gather(tf.reshape(x, [-1, size]), self.short_features, axis=1)
 
-    @property
-    def metrics(self) -> list[keras.metrics.Metric]:
-        known = super().metrics
-        if self.accuracy_metric in known:
-            return known
-        return [*known, self.accuracy_metric]
-
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
@@ -250,16 +251,6 @@ class NeighborMatching(ObjectiveModel):
             inverse_bandwidth=self.inverse_bandwidth,
         )
         return config
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None):
-        config = dict(config)
-        for name in ("restricted_model", "ratio", "model"):
-            if isinstance(config.get(name), dict):
-                config[name] = keras.saving.deserialize_keras_object(
-                    config[name], custom_objects=custom_objects
-                )
-        return cls(**config)
 
 
 @keras.saving.register_keras_serializable("rlm_tf")

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from rlm_tf import gradients as gradient_lists
 from rlm_tf.checks import check_range, plain_errors
 from rlm_tf.metrics.declared import Directions, is_logged, with_direction
 from rlm_tf.metrics.perplexity import flat
-from rlm_tf.models import gradients as gradient_lists
-from rlm_tf.models.reduction import Reduction, all_reduce, num_replicas
-from rlm_tf.models.term import Gradient, Term
+from rlm_tf.models.declared_model import DeclaredModel
+from rlm_tf.models.reduction import Reduction
+from rlm_tf.optimizers.decoupled_optimizer import decoupled_part_of
+from rlm_tf.replicas import all_reduce, num_replicas
+from rlm_tf.typing import Gradient
 
 
-class ObjectiveModel(keras.Model):
+class ObjectiveModel(DeclaredModel):
     """Base class: a custom `train_step` and `test_step` over named loss terms.
 
-    A subclass returns its terms from `objective_terms`. This class is the only place of
-    the library that reduces losses over batch and replicas:
-    `value = sum(loss * weights) / sum(weights)`, both sums over all replicas, so that
-    for equal draws R replicas take the step that one device takes, as far as the loss
-    of an example is its own: what a term makes of several is made of those of its
-    replica (`InBatchContexts` is the one case here). Keras optimisers sum gradients
-    over replicas, which a bare mean per replica would multiply by R.
+    A subclass declares its terms in `term_specs` and returns their losses by name from
+    `objective_terms`. This class is the only place of the library that reduces losses
+    over batch and replicas: `value = sum(loss * weights) / sum(weights)`, both sums
+    over all replicas, so that for equal draws R replicas take the step that one device
+    takes, as far as the loss of an example is its own: what a term makes of several is
+    made of those of its replica (`InBatchContexts` is the one case here). Keras
+    optimisers sum gradients over replicas, which a bare mean per replica would multiply
+    by R.
 
     Terms with a `clip_norm` are differentiated on their own and clipped before their
-    coefficient multiplies them and before gradients are added; a subclass that returns
-    some overrides `differentiates_apart`. Without any, there is one backward pass.
-    Clipping happens after the sum over replicas: `global_clipnorm` of a Keras optimiser
-    clips each replica's share, which is something else.
+    coefficient multiplies them and before gradients are added. Without any, there is
+    one backward pass. Clipping happens after the sum over replicas: `global_clipnorm`
+    of a Keras optimiser clips each replica's share, which is something else.
 
     What layers add by `add_loss` or an `activity_regularizer` counts in full. Terms
     that compute their own gradient cannot take it into account; a layer that adds a
@@ -44,8 +48,17 @@ class ObjectiveModel(keras.Model):
     which way is better, for terms and their metrics downwards; KerasTuner does not, and
     wants `keras_tuner.Objective("val_perplexity", "min")` instead of a name.
 
+    Beside its terms a subclass may declare
+
+    * `parts`, groups of layers by name. With `rlm_tf.optimizers.DecoupledOptimizer`
+      each has an optimiser of its own, and a term may weigh its gradient by parts;
+    * `frozen_models`, which are used and never trained: restricted models, teachers;
+    * phases of terms. `phase`, 0 at first, counts in checkpoints and not in `.keras`
+      files; `rlm_tf.training.SwitchPhase` moves it.
+
     Args:
-        term_names: Names of all terms that `objective_terms` may return, in order.
+        term_names: Names of all terms, of subclasses that return a list of `Term` from
+            `objective_terms` in place of declaring `term_specs`.
         clip_norm: The gradient of the total is clipped to this global norm; None or
             infinity: not.
         loss_scale: Multiplies the total loss, not the metrics. With the window length
@@ -66,13 +79,13 @@ class ObjectiveModel(keras.Model):
     def __init__(
         self,
         *,
-        term_names: tuple[str, ...],
+        term_names: tuple[str, ...] = (),
         clip_norm: float | None = None,
         loss_scale: float = 1.0,
         l2: float = 0.0,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
+        super().__init__(term_names=term_names, **kwargs)
         if clip_norm is not None and not clip_norm > 0:
             raise ValueError(
                 f"{type(self).__name__}: `clip_norm` must be positive or None, found "
@@ -88,14 +101,23 @@ class ObjectiveModel(keras.Model):
         self.loss_scale = loss_scale
         self.l2 = l2
         self.total_metric = keras.metrics.Mean(name="loss")
-        self.term_metrics = {
-            name: [with_direction(m, "down") for m in self.make_term_metrics(name)]
-            for name in term_names
-        }
+        self.term_metrics: dict[str, list[keras.metrics.Metric]] = {}
         self._evaluates = False
         # Names of the terms that evaluation has; None: not known yet. A frozen set is
         # no object that checkpoints keep.
         self._evaluated: frozenset[str] | None = None
+
+    def _complete(self) -> None:
+        super()._complete()
+        for spec in self.term_specs:
+            metrics = self.make_term_metrics(spec.name)
+            self.term_metrics[spec.name] = [with_direction(m, "down") for m in metrics]
+        # Those of terms follow `loss`, wherever a constructor makes others: checkpoints
+        # name the metrics by their places in this list.
+        of_terms = [m for metrics in self.term_metrics.values() for m in metrics]
+        first = [self.total_metric, *of_terms]
+        others = [m for m in self._metrics if not any(m is known for known in first)]
+        self._metrics[:] = [*first, *others]
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Configures training as `keras.Model.compile`, without losses and metrics.
@@ -111,6 +133,11 @@ class ObjectiveModel(keras.Model):
                     f"{type(self).__name__}: leave `{name}` out of `compile()`: the "
                     "model computes its own loss terms and their metrics."
                 )
+        decoupled = decoupled_part_of(self.optimizer)
+        if decoupled is not None:
+            # Asked for later: some models have their variables after a first step.
+            parts = weakref.WeakMethod(self.part_variables)
+            decoupled.route(lambda: parts()())  # type: ignore[misc]
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `config` says; loading a file calls it."""
@@ -118,18 +145,6 @@ class ObjectiveModel(keras.Model):
         self.optimizer.build(self.trainable_variables)
 
     # === Objective ===
-
-    def objective_terms(
-        self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
-        """Returns the terms of one batch; called once a step, on each replica."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must override `objective_terms`."
-        )
-
-    def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
-        """Returns the metrics that are updated with a term's loss and weights."""
-        return [keras.metrics.Mean(name=name)]
 
     @property
     def total_clip_norm(self) -> float | None:
@@ -140,11 +155,17 @@ class ObjectiveModel(keras.Model):
     def differentiates_apart(self) -> bool:
         """Whether a step differentiates more than once, term by term.
 
-        So it is where a term has a `clip_norm` or `variable_factor` beside another one.
-        A tape that lasts costs time in every graph, so a subclass that returns such
-        terms says so.
+        A tape that lasts costs time in every graph. So it is where a term has a
+        `clip_norm` or `part_factors`; a subclass that returns a list of `Term` with
+        a `clip_norm` or `variable_factor` beside another term says so by overriding
+        this.
         """
-        return False
+        return any(
+            spec.counts(self._traced_phase, training=True)
+            and not spec.brings_gradient
+            and (spec.clip_norm is not None or spec.part_factors is not None)
+            for spec in self.term_specs
+        )
 
     # === Steps ===
 
@@ -173,7 +194,7 @@ class ObjectiveModel(keras.Model):
         # Of what ran before; a step may call no layer before it reads the list.
         self._clear_losses()
         with tf.GradientTape(persistent=self.differentiates_apart) as tape:
-            terms = self.objective_terms(x, y, sample_weight, training=True)
+            terms = self._terms(x, y, sample_weight, training=True)
             # Not earlier: a model may build in its first step.
             variables = self.trainable_variables
             # Before replicas meet: the list of losses is shared by their threads.
@@ -224,7 +245,7 @@ class ObjectiveModel(keras.Model):
             if summed:
                 own = gradient_lists.sum_over_replicas(own)
             if term.clip_norm is not None:
-                own = _clip(own, unit * term.clip_norm)
+                own = gradient_lists.clip(own, unit * term.clip_norm)
             if term.variable_factor is not None:
                 own = [
                     gradient_lists.scale([g], term.variable_factor(v))[0]
@@ -237,7 +258,7 @@ class ObjectiveModel(keras.Model):
             if not summed:
                 gradients = gradient_lists.sum_over_replicas(gradients)
                 summed = True
-            gradients = _clip(gradients, unit * self.total_clip_norm)
+            gradients = gradient_lists.clip(gradients, unit * self.total_clip_norm)
         if summed:
             # The optimiser is going to add up what every replica passes.
             gradients = gradient_lists.scale(gradients, 1.0 / num_replicas())
@@ -247,7 +268,7 @@ class ObjectiveModel(keras.Model):
     def test_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         with tf.control_dependencies(_tensors(data)):
-            terms = self.objective_terms(x, y, sample_weight, training=False)
+            terms = self._terms(x, y, sample_weight, training=False)
             extra = self._extra_losses()
             self._evaluated = frozenset(term.name for term in terms)
             reductions = [Reduction(term) for term in terms]
@@ -381,8 +402,3 @@ def _tensors(data: Any) -> list[tf.Tensor]:
 
 def _deduplicated(gradients: list[Gradient]) -> list[Gradient]:
     return [gradient_lists.deduplicate(gradient) for gradient in gradients]
-
-
-def _clip(gradients: list[Gradient], clip_norm: tf.Tensor) -> list[Gradient]:
-    norm = gradient_lists.global_norm(gradients)
-    return gradient_lists.scale(gradients, gradient_lists.clip_factor(norm, clip_norm))

@@ -12,10 +12,10 @@ from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent import Recurrent
 from rlm_tf.layers.recurrent_cell import RecurrentCell
 from rlm_tf.layers.replica_dropout import ReplicaDropout
-from rlm_tf.layers.seeded_initializers import SeededInitializers
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
 from rlm_tf.models.stateful_language_model import LayerStates, StatefulLanguageModel
+from rlm_tf.seeds import SeededInitializers
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -214,7 +214,11 @@ class RecurrentLanguageModel(StatefulLanguageModel):
     # === Computation ===
 
     def run_window(
-        self, tokens: tf.Tensor, states: LayerStates, training: bool
+        self,
+        tokens: tf.Tensor,
+        states: LayerStates,
+        training: bool,
+        collected: list[tf.Tensor] | None = None,
     ) -> tuple[tf.Tensor, LayerStates]:
         x = self.embedding(tf.transpose(tokens))
         new_states = []
@@ -224,6 +228,8 @@ class RecurrentLanguageModel(StatefulLanguageModel):
             x = dropout(x, training=training)
             x, layer_states = layer(x, layer_states, training=training)
             new_states.append(layer_states)
+            if collected is not None:
+                collected.append(x)
         x = self.dropout_layers[-1](x, training=training)
         features = tf.transpose(x, [1, 0, 2])
         if self.projection is not None:

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from rlm_tf.models.term import Term
 from rlm_tf.numerics import at_least_single
+from rlm_tf.replicas import all_reduce
 
 
 class Reduction:
@@ -45,17 +46,3 @@ class Reduction:
     def scale(self) -> tf.Tensor:
         """What each entry of the loss is multiplied by in the weighted mean."""
         return tf.math.divide_no_nan(self.weights, self.total)
-
-
-def num_replicas() -> int:
-    """Returns the number of replicas that take this step together."""
-    context = tf.distribute.get_replica_context()
-    return 1 if context is None else context.num_replicas_in_sync
-
-
-def all_reduce(value: tf.Tensor) -> tf.Tensor:
-    """Returns the sum of a value over all replicas."""
-    if num_replicas() == 1:
-        return value
-    context = tf.distribute.get_replica_context()
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)

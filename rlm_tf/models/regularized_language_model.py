@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
@@ -18,6 +17,7 @@ from rlm_tf.layers.replica_dropout import ReplicaDropout, replica_dropout
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
 from rlm_tf.models.stateful_language_model import LayerStates, StatefulLanguageModel
+from rlm_tf.seeds import Seeds
 
 _RATES = (
     "input_dropout",
@@ -107,7 +107,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         self.jit_loop = jit_loop
         self.seed = seed
         self._check_arguments()
-        self._create_networks(np.random.default_rng(seed))
+        self._create_networks(Seeds(seed))
         self.create_memory([layer.cell.state_size for layer in self.recurrent_layers])
 
     @property
@@ -140,19 +140,18 @@ class RegularizedLanguageModel(StatefulLanguageModel):
 
     # === Networks ===
 
-    def _create_networks(self, random: np.random.Generator) -> None:
+    def _create_networks(self, seeds: Seeds) -> None:
         policy, units = self.dtype_policy, self.cell.output_size
         width = self.embedding_width or units
 
         def dropout(rate: float, name: str) -> ReplicaDropout:
-            seed = int(random.integers(2**31))
             return ReplicaDropout(
-                rate, seed=seed, batch_axis=1, dtype=policy, name=name
+                rate, seed=seeds.next(), batch_axis=1, dtype=policy, name=name
             )
 
         def normal(mode: str) -> keras.initializers.Initializer:
             return keras.initializers.VarianceScaling(
-                1.0, mode, "truncated_normal", int(random.integers(2**31))
+                1.0, mode, "truncated_normal", seeds.next()
             )
 
         # The matrix is [V, E]: its rows are what one token or one logit gets.
@@ -169,7 +168,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         self.layer_dropouts = []
         for index in range(self.num_layers):
             layer = Recurrent(
-                copy_cell(self.cell, random, policy),
+                copy_cell(self.cell, seeds, policy),
                 time_major=True,
                 jit_loop=self.jit_loop,
                 dtype=policy,
@@ -183,7 +182,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             self.layer_dropouts.append(dropout(self.layer_dropout, name))
         self.final_dropout = dropout(self.output_dropout, "final_dropout")
         if self.reset_rate > 0:
-            self.reset_seeds = keras.random.SeedGenerator(int(random.integers(2**31)))
+            self.reset_seeds = seeds.generator()
         self._create_output(width, normal, dropout)
         self.built = True
 
@@ -237,7 +236,11 @@ class RegularizedLanguageModel(StatefulLanguageModel):
     # === Computation ===
 
     def run_window(
-        self, tokens: tf.Tensor, states: LayerStates, training: bool
+        self,
+        tokens: tf.Tensor,
+        states: LayerStates,
+        training: bool,
+        collected: list[tf.Tensor] | None = None,
     ) -> tuple[tf.Tensor, LayerStates]:
         inputs = self.embedding(tf.transpose(tokens))
         inputs = self.embedding_dropout(inputs, training=training)
@@ -248,6 +251,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             inputs,
             states,
             training,
+            collected,
         )
         features = self.final_dropout(total, training=training)
         if isinstance(self.projection, MixtureFeatures):
@@ -293,8 +297,3 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             "jit_loop": self.jit_loop,
             "seed": self.seed,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> RegularizedLanguageModel:
-        cell = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**{**config, "cell": cell})

@@ -10,13 +10,14 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_shapes
+from rlm_tf.layers.batch_average import batch_mean
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import (
     Coefficient,
-    Term,
+    TermLoss,
+    TermSpec,
     check_coefficient,
-    coefficient_at,
 )
 from rlm_tf.objectives.imm import induced_kl_divergence
 from rlm_tf.objectives.policy_gradient import policy_gradient_loss, rewards_to_go
@@ -72,8 +73,7 @@ class ReinforceIMM(ObjectiveModel):
         horizon: int | None = None,
         **kwargs: Any,
     ):
-        names = ("reinforce",) if restricted_model is None else ("reinforce", "imm")
-        super().__init__(term_names=names, **kwargs)
+        super().__init__(**kwargs)
         if (restricted_model is None) != (belief is None):
             raise ValueError(
                 "ReinforceIMM: give `restricted_model` and `belief`, or neither."
@@ -173,9 +173,19 @@ class ReinforceIMM(ObjectiveModel):
 
     # === Objective ===
 
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        if self.restricted_model is None:
+            return [TermSpec("reinforce")]
+        return [TermSpec("reinforce"), TermSpec("imm", self.coefficient)]
+
+    @property
+    def frozen_models(self) -> list[keras.layers.Layer]:
+        return [] if self.restricted_model is None else [self.restricted_model]
+
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
+    ) -> dict[str, TermLoss]:
         rewards = tf.cast(y["rewards"], tf.float32)
         sample_weight = y.get(_WEIGHTS, sample_weight)
         weights = (
@@ -201,11 +211,9 @@ class ReinforceIMM(ObjectiveModel):
         returns = tf.transpose(rewards_to_go(tf.transpose(rewards), self.discount))
         baseline = self._baseline(returns, weights, training)
         loss = policy_gradient_loss(log_probs, actions, returns, baseline).loss
-        terms = [Term("reinforce", loss, weights)]
+        terms = {"reinforce": TermLoss(loss, weights)}
         if self.restricted_model is not None:
-            step = self.optimizer.iterations if training else tf.constant(0)
-            coefficient = coefficient_at(self.coefficient, step)
-            terms.append(Term("imm", self._imm(states), weights, coefficient))
+            terms["imm"] = TermLoss(self._imm(states), weights)
         self.return_metric.update_state(tf.reduce_sum(rewards, axis=1))
         return terms
 
@@ -233,25 +241,11 @@ class ReinforceIMM(ObjectiveModel):
             return None
         earlier = tf.convert_to_tensor(self.mean_returns)
         if training:
-            context = tf.distribute.get_replica_context()
-            sums = tf.stack(
-                [
-                    tf.reduce_sum(returns * weights, axis=0),
-                    tf.reduce_sum(weights, axis=0),
-                ]
-            )
-            if context is not None and context.num_replicas_in_sync > 1:
-                sums = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
-            means = tf.math.divide_no_nan(sums[0], sums[1])
+            means, counts = batch_mean(returns, weights)
             # A time step that no trajectory reaches keeps its mean.
-            means = tf.where(sums[1] > 0, 0.9 * earlier + 0.1 * means, earlier)
+            means = tf.where(counts > 0, 0.9 * earlier + 0.1 * means, earlier)
             self.mean_returns.assign(means)
         return tf.broadcast_to(earlier, tf.shape(returns))
-
-    @property
-    def metrics(self) -> list[keras.metrics.Metric]:
-        known = super().metrics
-        return known if self.return_metric in known else [*known, self.return_metric]
 
     # === Config ===
 
@@ -271,16 +265,6 @@ class ReinforceIMM(ObjectiveModel):
             horizon=self.horizon,
         )
         return config
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None):
-        config = dict(config)
-        for name in ("policy", "restricted_model", "belief", "coefficient"):
-            if isinstance(config[name], dict):
-                config[name] = keras.saving.deserialize_keras_object(
-                    config[name], custom_objects=custom_objects
-                )
-        return cls(**config)
 
 
 def published_reinforce_ratio(num_epochs: int) -> float:

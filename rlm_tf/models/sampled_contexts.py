@@ -13,9 +13,11 @@ from rlm_tf.checks import check_integer
 from rlm_tf.data.context_index import ContextIndex
 from rlm_tf.models.batch import tokens_of
 from rlm_tf.models.crosstalk import CrosstalkSamples
+from rlm_tf.models.matching import Induced, Matched, Matching, Window
 from rlm_tf.models.short_contexts import position_weights, short_contexts
-from rlm_tf.models.term import Gradient, LossAndGradient, Term
 from rlm_tf.objectives.imm import induced_cross_entropy
+from rlm_tf.replicas import num_replicas, replica_id
+from rlm_tf.typing import Gradient
 
 if TYPE_CHECKING:
     from rlm_tf.models.induced_model_matching import InducedModelMatching
@@ -50,6 +52,7 @@ class SampledContexts:
     """
 
     separate_clipping = True
+    brings_gradient = True
 
     def __init__(
         self,
@@ -78,13 +81,13 @@ class SampledContexts:
         self.indices: list[ContextIndex] = []
         self.owner: weakref.ref[InducedModelMatching] | None = None
 
-    def prepare(self, owner: InducedModelMatching) -> None:
+    def prepare(self, matching: Matching) -> None:
         """Builds the index of every restricted model's short contexts.
 
         Raises:
             ValueError: If the stream or the window does not fit the restricted models.
         """
-        longest = max(r.context_length for r in owner.restricted_models)
+        longest = max(r.context_length for r in matching.restricted_models)
         if self.window < longest:
             raise ValueError(
                 "SampledContexts: `window` must hold the whole short context of "
@@ -94,85 +97,55 @@ class SampledContexts:
             ContextIndex(
                 restricted.coarse(tf.constant(self.tokens)).numpy(),
                 restricted.context_length,
-                owner.vocabulary_size,
+                matching.vocabulary_size,
                 min_position=self.window - 1,
             )
-            for restricted in owner.restricted_models
+            for restricted in matching.restricted_models
         ]
         self._stream = tf.constant(self.tokens.astype(np.int32))
 
-    def terms(
-        self, owner: InducedModelMatching, x: Any, y: Any, sample_weight: Any
-    ) -> list[Term]:
-        """Returns the main term and one term for each restricted model."""
-        view = owner.view
+    def match(self, matching: Matching, window: Window) -> Matched:
+        """Runs the model on a batch, and says how its induced models are sampled."""
+        view = matching.view
         states = None
         if self.initial_state == "carried":
-            states = view.starting_states(x)
-        outputs = view.outputs(x, training=True)
-        nll = view.nll(outputs, y)
-        step = tf.cast(owner.optimizer.iterations, tf.int64)
-        full_step = tf.equal(step % owner.every, 0)
-        authors = owner.authors
-        samples = tf.where(full_step, self.k, 0 if authors else 1)
-        samples = tf.where(owner.is_active(), samples, 0)
-        terms = [Term("nll", nll, sample_weight, clip_norm=owner.clip_norm)]
-        if authors:
-            terms = [terms[0]._replace(variable_factor=authors.main_factor)]
-            soft = tf.logical_and(owner.is_active(), tf.logical_not(full_step))
-            weight = tf.ones_like(nll) if sample_weight is None else sample_weight
-            soft_weights = tf.reshape(weight, [-1]) * tf.cast(soft, tf.float32)
-        tokens = tokens_of(x)
-        for index, restricted in enumerate(owner.restricted_models):
-            possible = position_weights(
-                tokens, restricted.context_length, sample_weight
-            )
-            weights, loss_and_gradient = self._induced(
-                owner, index, tokens, possible, states, samples, step
-            )
-            counts = tf.cast(weights > 0, tf.int32) * samples
-            owner.record_counts(
-                counts=tf.boolean_mask(counts, possible > 0),
-                least=tf.maximum(samples, 1),
-            )
-            term = owner.induced_term(
-                index,
-                None,
-                weights,
-                clip_norm=None if authors else owner.clip_norm,
-                loss_and_gradient=loss_and_gradient,
-            )
-            if authors:
-                term = term._replace(variable_factor=authors.sampled_factor)
-                loss = authors.soft_target_loss(index, outputs, x, nll)
-                terms.append(owner.soft_target_term(index, loss, soft_weights))
-            terms.append(term)
-        return terms
+            states = view.starting_states(window.inputs)
+        outputs = view.outputs(window.inputs, training=True)
+        nll = view.nll(outputs, window.targets)
+        between = 0 if matching.variant == "authors" else 1
+        samples = tf.where(has_all_samples(matching, window), self.k, between)
+        samples = tf.where(window.active, samples, 0)
+        found = [
+            self._induced(matching, window, index, states, samples)
+            for index in range(len(matching.restricted_models))
+        ]
+        return Matched(nll, outputs, found)
 
     def _induced(
         self,
-        owner: InducedModelMatching,
+        matching: Matching,
+        window: Window,
         index: int,
-        tokens: tf.Tensor,
-        weights: tf.Tensor,
         states: Any,
         samples: tf.Tensor,
-        step: tf.Tensor,
-    ) -> tuple[tf.Tensor, LossAndGradient]:
-        """Returns the weights `[N]` of one model's term, and what computes the rest.
-
-        `weights` are those of positions, before it is known which have samples.
-        """
-        restricted, view = owner.restricted_models[index], owner.view
+    ) -> Induced:
+        restricted, view = matching.restricted_models[index], matching.view
+        tokens = tokens_of(window.inputs)
+        possible = position_weights(
+            tokens, restricted.context_length, window.sample_weight
+        )
         length = restricted.context_length
         shape = tf.shape(tokens)
         contexts = tf.reshape(short_contexts(tokens, length), [tf.size(tokens), length])
         ends, available = self.indices[index].draw(
-            restricted.coarse(contexts), self._randoms(shape, step, index)
+            restricted.coarse(contexts), self._randoms(shape, window.step, index)
         )
-        weights *= tf.cast(tf.logical_and(available > 0, samples > 0), tf.float32)
+        drawn = tf.logical_and(available > 0, samples > 0)
+        weights = possible * tf.cast(drawn, tf.float32)
+        counts = tf.boolean_mask(tf.cast(weights > 0, tf.int32) * samples, possible > 0)
+        induced = Induced(None, weights, counts, tf.maximum(samples, 1))
         wanted = contexts[:, 0] if length == 1 else contexts
-        dtype = "float64" if owner.model.compute_dtype == "float64" else "float32"
+        dtype = "float64" if view.model.compute_dtype == "float64" else "float32"
         target_probs = tf.cast(restricted.probs(wanted), dtype)
         rows = tf.repeat(tf.range(shape[0]), shape[1])
         row_states = None
@@ -185,9 +158,9 @@ class SampledContexts:
             logits = view.last_logits(windows, last, row_states)
             return tf.nn.log_softmax(logits)
 
-        if owner.gradient == "crosstalk":
+        if matching.gradient == "crosstalk":
             crosstalk = CrosstalkSamples(log_probs, target_probs, samples)
-            return weights, crosstalk.loss_and_gradient
+            return induced._replace(loss_and_gradient=crosstalk.loss_and_gradient)
 
         def loss_and_gradient(
             variables: Sequence[Any], scale: tf.Tensor
@@ -213,7 +186,7 @@ class SampledContexts:
             )
             return loss, own
 
-        return weights, loss_and_gradient
+        return induced._replace(loss_and_gradient=loss_and_gradient)
 
     def _windows(
         self, ends: tf.Tensor, position: tf.Tensor
@@ -229,9 +202,7 @@ class SampledContexts:
 
     def _randoms(self, shape: tf.Tensor, step: tf.Tensor, index: int) -> tf.Tensor:
         """Returns int64 `[B * T, k]` for this replica's rows of the global batch."""
-        context = tf.distribute.get_replica_context()
-        replicas = context.num_replicas_in_sync
-        rows = shape[0] * replicas
+        rows = shape[0] * num_replicas()
         randoms = tf.random.stateless_uniform(
             [rows, shape[1], self.k],
             seed=tf.stack([tf.constant(self.seed * 1000003 + index, tf.int64), step]),
@@ -239,5 +210,10 @@ class SampledContexts:
             maxval=tf.int64.max,
             dtype=tf.int64,
         )
-        first = shape[0] * tf.cast(context.replica_id_in_sync_group, tf.int32)
+        first = shape[0] * replica_id()
         return tf.reshape(randoms[first : first + shape[0]], [-1, self.k])
+
+
+def has_all_samples(matching: Matching, window: Window) -> tf.Tensor:
+    """Returns bool scalar: whether the k-sample term is computed at this step."""
+    return tf.equal(window.step % matching.every, 0)

@@ -14,7 +14,7 @@ from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.models import dropout_samples as samples_of
 from rlm_tf.models.batch import checked_batch, tokens_of
 from rlm_tf.models.objective_model import ObjectiveModel
-from rlm_tf.models.term import Term
+from rlm_tf.models.term import TermLoss, TermSpec
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits
@@ -66,14 +66,10 @@ class StatefulLanguageModel(ObjectiveModel):
         dropout_samples: int = 1,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            term_names=("nll",), clip_norm=clip_norm, loss_scale=loss_scale, **kwargs
-        )
+        super().__init__(clip_norm=clip_norm, loss_scale=loss_scale, **kwargs)
         check_integer(type(self).__name__, "dropout_samples", dropout_samples, 1)
         self.dropout_samples = dropout_samples
         self.bits_per_character = bits_per_character
-        if bits_per_character:
-            self.term_metrics["nll"].append(BitsPerCharacter())
 
     def create_memory(self, state_sizes: list[list[int]]) -> None:
         """Creates the carried states, given the sizes of each layer's."""
@@ -114,9 +110,16 @@ class StatefulLanguageModel(ObjectiveModel):
         return samples_of.together(features, new_states, samples)
 
     def run_window(
-        self, tokens: tf.Tensor, states: LayerStates, training: bool
+        self,
+        tokens: tf.Tensor,
+        states: LayerStates,
+        training: bool,
+        collected: list[tf.Tensor] | None = None,
     ) -> tuple[tf.Tensor, LayerStates]:
-        """Runs one window of one sample a row; arguments and results as `forward`."""
+        """Runs one window of one sample a row; arguments and results as `forward`.
+
+        What every layer gives, `[T, B, H]` before dropout, is appended to `collected`.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no `run_window`.")
 
     def features(self, inputs: Any, training: bool = False) -> tf.Tensor:
@@ -149,6 +152,29 @@ class StatefulLanguageModel(ObjectiveModel):
         features, new_states = self.forward(tokens, states, training)
         carried.write([state for layer in new_states for state in layer])
         return features
+
+    def hidden_features(
+        self,
+        tokens: tf.Tensor,
+        states: LayerStates | None = None,
+        training: bool = False,
+    ) -> list[tf.Tensor]:
+        """Returns what every recurrent layer gives, the lowest first.
+
+        Args:
+            tokens: Int `[B, T]`, T >= 1.
+            states: Of one sample a row, like `zero_states`; None: zero. No memory is
+                read or written.
+            training: Whether dropout acts on what layers read.
+
+        Returns:
+            `[B, T, H_l]` for each layer l, before the dropout on its outputs.
+        """
+        if states is None:
+            states = self.zero_states(tokens.shape[0] or tf.shape(tokens)[0])
+        collected: list[tf.Tensor] = []
+        self.run_window(tokens, states, training, collected)
+        return [tf.transpose(outputs, [1, 0, 2]) for outputs in collected]
 
     def training_starts(self, start: tf.Tensor) -> tf.Tensor:
         """Returns the rows `[B]` that start from zero states in a training step."""
@@ -291,16 +317,21 @@ class StatefulLanguageModel(ObjectiveModel):
 
     # === Objective ===
 
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        return [TermSpec("nll")]
+
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
+    ) -> dict[str, TermLoss]:
         size = getattr(self, "vocabulary_size", None)
         x, y = checked_batch(type(self).__name__, x, y, sample_weight, size)
         features = self.features(x, training=training)
-        return [Term("nll", self.nll(features, y), sample_weight)]
+        return {"nll": TermLoss(self.nll(features, y), sample_weight)}
 
     def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
-        return [keras.metrics.Mean(name=name), Perplexity()]
+        bits = [BitsPerCharacter()] if self.bits_per_character else []
+        return [keras.metrics.Mean(name=name), Perplexity(), *bits]
 
     # === Config ===
 

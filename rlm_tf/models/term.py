@@ -4,23 +4,90 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import keras
 import tensorflow as tf
 
-Gradient: TypeAlias = tf.Tensor | tf.IndexedSlices | None
+from rlm_tf.typing import Gradient
+
 # (variables, scale per position) -> loss per position, and the gradient of
 # sum(scale * loss), one a variable.
 LossAndGradient: TypeAlias = Callable[
     [Sequence[Any], tf.Tensor], tuple[tf.Tensor, list[Gradient]]
 ]
-Coefficient: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
+# A number, a schedule of the optimiser's step, or any other function of it.
+Coefficient: TypeAlias = (
+    float
+    | keras.optimizers.schedules.LearningRateSchedule
+    | Callable[[tf.Tensor], tf.Tensor]
+)
+
+
+class TermSpec(NamedTuple):
+    """What a model declares of one loss term; read whenever a step is traced.
+
+    Attributes:
+        name: Also the name of its metric.
+        coefficient: Multiplies the term in the total loss; a function is called on the
+            optimiser's step. In evaluation it is that of step 0, so that losses of
+            different epochs can be compared.
+        clip_norm: The gradient of this term alone is clipped to this global norm,
+            before `coefficient` multiplies it. None: not clipped on its own.
+        brings_gradient: Whether `TermLoss.loss_and_gradient` computes its gradient.
+        part_factors: What this term's gradient to the variables of a part
+            (`ObjectiveModel.parts`) is multiplied by after clipping, by the part's
+            name; other parts have 1. None: nothing.
+        switch: Scalar variable that multiplies the coefficient in training; None:
+            nothing. A switch acts at once, a change of `phases` traces a step anew.
+        phases: Phases (`ObjectiveModel.phase`) in which the term counts; None: all.
+        evaluated: Whether evaluation has the term, too.
+    """
+
+    name: str
+    coefficient: Coefficient = 1.0
+    clip_norm: float | None = None
+    brings_gradient: bool = False
+    part_factors: Mapping[str, float | tf.Tensor] | None = None
+    switch: Any = None
+    phases: Collection[int] | None = None
+    evaluated: bool = True
+
+    def counts(self, phase: int, training: bool) -> bool:
+        """Whether the term is part of a step."""
+        if not (training or self.evaluated):
+            return False
+        return self.phases is None or phase in self.phases
+
+    def coefficient_at(self, step: tf.Tensor, training: bool) -> float | tf.Tensor:
+        """Returns what multiplies the term in the total loss."""
+        value = coefficient_at(self.coefficient, step)
+        if self.switch is None or not training:
+            return value
+        return tf.cast(value, tf.float32) * tf.cast(self.switch, tf.float32)
+
+
+class TermLoss(NamedTuple):
+    """What `objective_terms` returns of one term.
+
+    Attributes:
+        loss: Loss of each position or example, any shape, nats; None with
+            `loss_and_gradient`.
+        weights: Weight of each entry of `loss`, or None for ones.
+        loss_and_gradient: See `Term`.
+    """
+
+    loss: tf.Tensor | None
+    weights: tf.Tensor | None = None
+    loss_and_gradient: LossAndGradient | None = None
 
 
 class Term(NamedTuple):
     """One named loss: what it is, where it counts, how much and how it is clipped.
+
+    What a `TermSpec` declares and what `objective_terms` returns, together; models
+    without `term_specs` return a list of these.
 
     Attributes:
         name: Also the name of its metric.
@@ -79,8 +146,8 @@ def check_coefficient(
 
 
 def coefficient_at(coefficient: Coefficient, step: tf.Tensor) -> float | tf.Tensor:
-    """Returns a coefficient's value: the number itself, or the schedule at `step`."""
-    if isinstance(coefficient, keras.optimizers.schedules.LearningRateSchedule):
+    """Returns a coefficient's value: the number itself, or the function at `step`."""
+    if callable(coefficient):
         return tf.convert_to_tensor(coefficient(step))
     return coefficient
 

@@ -13,7 +13,7 @@ from rlm_tf.layers.vector_quantizer import Quantized, VectorQuantizer
 from rlm_tf.models.decoding import log_likelihood
 from rlm_tf.models.latent_options import check_latent_size, check_layers
 from rlm_tf.models.model_of_parts import ModelOfParts
-from rlm_tf.models.term import Term
+from rlm_tf.models.term import TermLoss, TermSpec
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -50,7 +50,7 @@ class VectorQuantizedVAE(ModelOfParts):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(term_names=("objective", "commitment"), **kwargs)
+        super().__init__(**kwargs)
         check_layers("VectorQuantizedVAE", encoder=encoder, decoder=decoder)
         check_range("VectorQuantizedVAE", 0.0, math.inf, commitment=commitment)
         if not isinstance(quantizer, VectorQuantizer):
@@ -106,16 +106,20 @@ class VectorQuantizedVAE(ModelOfParts):
         found = self(x, training=training, weights=weights)
         return self.rate - self._decode(found, x, training), found
 
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        return [TermSpec("objective"), TermSpec("commitment", self.commitment)]
+
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> list[Term]:
+    ) -> dict[str, TermLoss]:
         del y  # There is nothing but x.
         weights = self.row_weights(x, sample_weight)
         loss, found = self.bound(x, training, weights)
-        return [
-            Term("objective", loss, weights),
-            Term("commitment", found.commitment, weights, self.commitment),
-        ]
+        return {
+            "objective": TermLoss(loss, weights),
+            "commitment": TermLoss(found.commitment, weights),
+        }
 
     def get_config(self) -> dict[str, Any]:
         own = {"commitment": self.commitment, "seed": self.seed}

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
+from rlm_tf.nested_config import NestedConfig
 from rlm_tf.restricted.restricted_model import (
     RestrictedModel,
     contexts_of,
@@ -18,7 +19,7 @@ from rlm_tf.typing import TensorLike
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class NeuralRestrictedModel(RestrictedModel):
+class NeuralRestrictedModel(NestedConfig, RestrictedModel):
     """A short-context language model: `softmax(network(short context))`.
 
     Without `network` it is a feed-forward n-gram model: the embeddings of the context
@@ -167,13 +168,6 @@ class NeuralRestrictedModel(RestrictedModel):
             "network": network and keras.saving.serialize_keras_object(network),
             "seed": self.seed,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> NeuralRestrictedModel:
-        config = dict(config)
-        if config["network"] is not None:
-            config["network"] = keras.saving.deserialize_keras_object(config["network"])
-        return cls(**config)
 
 
 class _Trainer(keras.Model):

@@ -8,12 +8,13 @@ import keras
 import numpy.typing as npt
 import tensorflow as tf
 
+from rlm_tf.nested_config import NestedConfig
 from rlm_tf.restricted.feature_model import FeatureModel
 from rlm_tf.typing import TensorLike
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class NeuralFeatureModel(FeatureModel):
+class NeuralFeatureModel(NestedConfig, FeatureModel):
     """`softmax(network(features))`, frozen except while `fit_pairs` runs.
 
     Args:
@@ -81,11 +82,3 @@ class NeuralFeatureModel(FeatureModel):
             config.pop(name)
         config.update(network=keras.saving.serialize_keras_object(self.network))
         return config
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None):
-        config = dict(config)
-        config["network"] = keras.saving.deserialize_keras_object(
-            config["network"], custom_objects=custom_objects
-        )
-        return cls(**config)

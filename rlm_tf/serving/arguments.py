@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import tensorflow as tf
 
@@ -13,13 +11,6 @@ MAX_TOKENS = 10_000
 # Of one text. A step of the smallest model costs 25 microseconds a token.
 MAX_TEXT_BYTES = 1_000_000
 MAX_TEXT_TOKENS = 100_000
-
-
-class Untracked:
-    """Holds a value in a way that TensorFlow's tracking does not look into."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
 
 
 def checked(value: tf.Tensor, valid: tf.Tensor, message: str) -> tf.Tensor:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.evaluation.log_probs import log_softmax_at
-from rlm_tf.evaluation.window_stream import language_model_of
+from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.models.stateful_language_model import StatefulLanguageModel
 from rlm_tf.numerics import at_least_single
 from rlm_tf.serving.arguments import readable_tokens

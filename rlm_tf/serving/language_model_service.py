@@ -11,7 +11,6 @@ from rlm_tf.data.vocabulary import Vocabulary
 from rlm_tf.generation.generate import generate
 from rlm_tf.generation.stepwise import RecomputedModel, as_stepwise, read_tokens
 from rlm_tf.serving.arguments import (
-    Untracked,
     checked,
     checked_max_tokens,
     checked_scalar,
@@ -22,6 +21,7 @@ from rlm_tf.serving.arguments import (
     readable_tokens,
 )
 from rlm_tf.serving.scoring import token_log_probs
+from rlm_tf.untracked import Untracked
 
 _STRINGS = tf.TensorSpec([None], tf.string)
 _INTEGER = tf.TensorSpec([], tf.int32)

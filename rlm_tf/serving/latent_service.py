@@ -13,7 +13,6 @@ from rlm_tf.models import MonteCarloVAE
 from rlm_tf.objectives.monte_carlo import iwae
 from rlm_tf.padding import PADDING
 from rlm_tf.serving.arguments import (
-    Untracked,
     checked_latents,
     checked_max_tokens,
     checked_number,
@@ -24,6 +23,7 @@ from rlm_tf.serving.arguments import (
     readable_tokens,
 )
 from rlm_tf.serving.conditioned_decoder import ConditionedDecoder, GivenSeed
+from rlm_tf.untracked import Untracked
 
 MOST_SAMPLES = 1000
 MOST_STEPS = 1000

@@ -9,18 +9,32 @@ from rlm_tf.training.released_graphs import released_graphs
 from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
 from rlm_tf.training.start_rule import StartRule
+from rlm_tf.training.switch_phase import SwitchPhase
+from rlm_tf.training.triggers import (
+    AfterEpochs,
+    AfterSteps,
+    MetricBelow,
+    NoGain,
+    Trigger,
+)
 
 __all__ = [
+    "AfterEpochs",
+    "AfterSteps",
     "BestWeights",
     "Checkpoint",
     "CheckpointStore",
     "DivergenceGuard",
     "ExactResume",
     "LearningRateHalving",
+    "MetricBelow",
     "MetricsLog",
+    "NoGain",
     "ResumableBatches",
     "StartRule",
+    "SwitchPhase",
     "TrainingDivergedError",
+    "Trigger",
     "read_metrics_log",
     "released_graphs",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from rlm_tf.optimizers.decoupled_optimizer import single_optimizers
 from rlm_tf.training.state_variables import fixed_weights
 
 
@@ -17,7 +18,7 @@ class BestWeights:
     Copied are the weights and what the optimiser keeps for each of them (momentum of
     other weights would mislead). Not copied: the learning rate and the scale of a
     loss-scaling optimiser, which go on; random and carried states, which belong to the
-    position in the data; the weights of restricted models, which do not change. The
+    position in the data; the weights of `frozen_models`, which do not change. The
     copy is in memory; a checkpoint of `ExactResume` keeps it as part of the state of
     the callback that owns it.
 
@@ -75,10 +76,12 @@ class BestWeights:
 
     def _variables(self, model: keras.Model) -> list[keras.Variable]:
         optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-        goes_on = [optimizer.learning_rate]
-        if not self.with_iterations:
-            # Where gradients are accumulated, the property is another number.
-            goes_on.append(getattr(optimizer, "_iterations", optimizer.iterations))
+        goes_on = []
+        for single in (optimizer, *single_optimizers(optimizer).values()):
+            goes_on.append(single.learning_rate)
+            if not self.with_iterations:
+                # Where gradients are accumulated, the property is another number.
+                goes_on.append(getattr(single, "_iterations", single.iterations))
         slots = [v for v in optimizer.variables if not any(v is g for g in goes_on)]
         fixed = {id(weight) for weight in fixed_weights(model)}
         return [*(v for v in model.weights if id(v) not in fixed), *slots]

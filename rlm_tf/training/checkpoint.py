@@ -21,7 +21,9 @@ from rlm_tf.file_errors import naming
 
 # What is written, see `Checkpoint.format`. Raise it when a checkpoint gets a meaning
 # that older code would misread, say so here, and teach `_load` the formats before.
-#   0: had no number. 1: as 0, with the number in the manifest.
+#   0: had no number, nor phases of models.
+#   1: the number is in the manifest; models have a `phase`, and the weights of all
+#      their `frozen_models`, whatever attribute holds them, are a digest.
 FORMAT = 1
 
 _LOGGER = logging.getLogger(__name__)

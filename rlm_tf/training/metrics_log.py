@@ -14,7 +14,7 @@ import keras
 
 from rlm_tf.checks import check_integer
 from rlm_tf.file_errors import naming
-from rlm_tf.training.learning_rate import get_learning_rate
+from rlm_tf.training.learning_rate import get_learning_rates
 from rlm_tf.training.monitor import read_metrics
 
 _REMEDY = "Put the file back, or start anew (resume=False; --noresume)."
@@ -23,10 +23,11 @@ _REMEDY = "Put the file back, or start anew (resume=False; --noresume)."
 class MetricsLog(keras.callbacks.Callback):
     """Writes metrics to a JSONL file, each row once however often a run is resumed.
 
-    The row of an epoch holds `epoch` (the first is 1), `learning_rate` and the epoch's
-    logs. The row of a step also holds `step`, the number of steps of the epoch that are
-    done, and the metrics as they stand then. Values that are not finite are null. Put
-    it first in `ExactResume(callbacks=...)`: then the learning rate is the one that the
+    The row of an epoch holds `epoch` (the first is 1), `learning_rate` (of several
+    parts `learning_rate/<part>`) and the epoch's logs. The row of a step also holds
+    `step`, the number of steps of the epoch that are done, and the metrics as they
+    stand then. Values that are not finite are null. Put it first in
+    `ExactResume(callbacks=...)`: then the learning rate is the one that the
     epoch was trained with.
 
     As one of `ExactResume`'s callbacks it drops, on resuming, the rows that are younger
@@ -118,7 +119,7 @@ class MetricsLog(keras.callbacks.Callback):
     def _append(self, keys: Mapping[str, int], logs: Mapping[str, Any]) -> None:
         row: dict[str, Any] = {
             **keys,
-            "learning_rate": get_learning_rate(self.model),
+            **_learning_rates(self.model),
             **{name: float(value) for name, value in logs.items()},
         }
         if self.seconds:
@@ -171,6 +172,13 @@ def _read(path: pathlib.Path, most: int | None = None) -> list[dict[str, Any]]:
     if rows and rows[0]["epoch"] == 0:
         return [{**row, "epoch": row["epoch"] + 1} for row in rows]
     return rows
+
+
+def _learning_rates(model: keras.Model) -> dict[str, float]:
+    return {
+        f"learning_rate/{part}" if part else "learning_rate": rate
+        for part, rate in get_learning_rates(model).items()
+    }
 
 
 def _is_number(value: Any) -> bool:

@@ -6,15 +6,14 @@ import logging
 import math
 from typing import Any
 
-import keras
-
 from rlm_tf.training.learning_rate import check_settable, set_learning_rate
-from rlm_tf.training.monitor import monitored
+from rlm_tf.training.switch_phase import SwitchPhase
+from rlm_tf.training.triggers import MetricBelow
 
 _LOGGER = logging.getLogger(__name__)
 
 
-class StartRule(keras.callbacks.Callback):
+class StartRule(SwitchPhase):
     """Sets `model.active` from 0 to 1 when validation perplexity is low enough.
 
     The model multiplies the coefficients of its additional terms by the variable
@@ -45,7 +44,6 @@ class StartRule(keras.callbacks.Callback):
         monitor: str = "val_nll",
         learning_rate: float | None = None,
     ):
-        super().__init__()
         for name, value in (
             ("perplexity", perplexity),
             ("learning_rate", learning_rate),
@@ -54,12 +52,17 @@ class StartRule(keras.callbacks.Callback):
                 raise ValueError(
                     f"StartRule: `{name}` must be positive, found {value}."
                 )
+        super().__init__(MetricBelow(monitor, math.log(perplexity)))
         self.perplexity = perplexity
         self.monitor = monitor
         self.learning_rate = learning_rate
-        self.started = False
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    @property
+    def started(self) -> bool:
+        """Whether IMM is on."""
+        return self.switched_to is not None
+
+    def check(self) -> None:
         if not hasattr(getattr(self.model, "active", None), "assign"):
             raise ValueError(
                 f"StartRule: {type(self.model).__name__} has no variable `active` that "
@@ -68,31 +71,25 @@ class StartRule(keras.callbacks.Callback):
         if self.learning_rate is not None:
             check_settable(self.model, type(self).__name__)
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        # In models where `active` is a weight, reloading must not switch terms off.
-        self.model.active.assign(float(self.started))
-
-    def on_train_batch_begin(
-        self, batch: int, logs: dict[str, Any] | None = None
-    ) -> None:
-        # A recovery in mid-epoch may have brought `active` back from before the start.
-        if self.started:
-            self.model.active.assign(1.0)
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        nats = monitored(logs, self.monitor, type(self).__name__)
-        if self.started or not nats < math.log(self.perplexity):
-            return
-        self.started = True
-        self.model.active.assign(1.0)
+    def begin(self) -> int:
+        self.keep(1)
         if self.learning_rate is not None:
             set_learning_rate(self.model, self.learning_rate)
+        return 1
+
+    def keep(self, phase: int) -> None:
+        self.model.active.assign(float(phase))
+
+    def report(self, place: str) -> None:
         _LOGGER.info(
-            "Epoch %d: perplexity %.2f is below %g, the additional terms start.",
-            epoch + 1,
-            math.exp(nats),
+            "%s: perplexity is below %g, the additional terms start.",
+            place,
             self.perplexity,
         )
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        # In models where `active` is a weight, reloading must not switch terms off.
+        self.keep(int(self.started))
 
     def get_state(self) -> dict[str, Any]:
         """Returns whether IMM is on."""
@@ -100,4 +97,4 @@ class StartRule(keras.callbacks.Callback):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over what `get_state` returned."""
-        self.started = state["started"]
+        self.switched_to = 1 if state["started"] else None

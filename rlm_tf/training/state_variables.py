@@ -34,8 +34,8 @@ def state_variables(model: keras.Model) -> dict[str, tf.Variable]:
     of layers, metrics, optimisers, losses, modules and objects of classes defined
     outside Keras, TensorFlow and the standard library, and lists, tuples and
     dictionaries. It does not look into closures, nor at the global generators of Keras
-    and TensorFlow. The weights of restricted models, which stay as they are, are left
-    out (`fixed_weights`).
+    and TensorFlow. The weights of `frozen_models`, which stay as they are, are left out
+    (`fixed_weights`).
 
     Under a strategy with several replicas, a variable of which every replica has its
     own (`ON_READ`) appears once a replica.
@@ -61,12 +61,12 @@ def state_variables(model: keras.Model) -> dict[str, tf.Variable]:
 
 
 def fixed_weights(model: keras.Model) -> list[keras.Variable]:
-    """Returns the weights of a wrapper's restricted models, which stay as they are.
+    """Returns the weights of a model's `frozen_models`, which stay as they are.
 
     Tables of n-grams are larger than the language model at times.
     """
-    restricted_models = getattr(model, "restricted_models", [])
-    return [weight for restricted in restricted_models for weight in restricted.weights]
+    frozen_models = getattr(model, "frozen_models", ())
+    return [weight for frozen in frozen_models for weight in frozen.weights]
 
 
 def fixed_digest(model: keras.Model) -> str:

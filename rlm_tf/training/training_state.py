@@ -58,7 +58,12 @@ def restore(
         if name.startswith(_VARIABLES)
     }
     _create_variables(model, set(arrays), example)
-    write(state_variables(model), arrays, checkpoint.origin)
+    variables = state_variables(model)
+    if checkpoint.format < 1:
+        arrays |= {name: v.numpy() for name, v in variables.items() if _is_phase(name)}
+    write(variables, arrays, checkpoint.origin)
+    if hasattr(model, "follow_phase"):
+        model.follow_phase()
     states = checkpoint.state["callbacks"]
     for callback, state in zip(callbacks, states, strict=True):
         try:
@@ -101,3 +106,7 @@ def _create_variables(
             model.optimizer.build(model.trainable_variables)
     if names - set(state_variables(model)):
         model.train_on_batch(*keras.utils.unpack_x_y_sample_weight(example()))
+
+
+def _is_phase(name: str) -> bool:
+    return name.rpartition("/")[2] == "phase"

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from rlm_tf.evaluation import evaluate
 from rlm_tf.layers import MixtureSoftmaxOutput, SoftmaxOutput, TokenEmbedding
-from rlm_tf.layers.seeded_initializers import SeededInitializers
 from rlm_tf.models import RecurrentLanguageModel
+from rlm_tf.seeds import SeededInitializers
 
 V, D = 6, 3
 

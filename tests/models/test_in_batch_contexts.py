@@ -185,7 +185,7 @@ def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separat
     with tf.GradientTape(persistent=True) as tape:
         for half in (slice(0, 4), slice(4, 8)):
             (tokens, start), y, w = element
-            main, induced = alone.objective_terms(
+            main, induced = alone._terms(
                 (tokens[half], start[half]), y[half], w[half], training=True
             )
             nll.append(tf.reduce_mean(main.loss))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from rlm_tf import gradients as gradient_lists
 from rlm_tf.models import ObjectiveModel, Term
-from rlm_tf.models import gradients as gradient_lists
 
 
 class TwoTerms(ObjectiveModel):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from rlm_tf.models.term import Gradient
+from rlm_tf.replicas import all_reduce, num_replicas
+from rlm_tf.typing import Gradient
 
 
 def deduplicate(gradient: Gradient) -> Gradient:
@@ -62,6 +63,11 @@ def clip_factor(norm: tf.Tensor, clip_norm: float | tf.Tensor) -> tf.Tensor:
     return tf.where(tf.math.is_finite(norm), factor, norm - norm)
 
 
+def clip(gradients: Sequence[Gradient], clip_norm: float | tf.Tensor) -> list[Gradient]:
+    """Scales gradients down to a global norm; slices must hold every row once."""
+    return scale(gradients, clip_factor(global_norm(gradients), clip_norm))
+
+
 def add(left: Sequence[Gradient], right: Sequence[Gradient]) -> list[Gradient]:
     """Adds two lists of gradients entry by entry; None stands for zero."""
     total: list[Gradient] = []
@@ -85,13 +91,10 @@ def add(left: Sequence[Gradient], right: Sequence[Gradient]) -> list[Gradient]:
 
 def sum_over_replicas(gradients: Sequence[Gradient]) -> list[Gradient]:
     """Returns gradients summed over all replicas; the same list on one device."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return list(gradients)
     present = [tf.convert_to_tensor(g) for g in gradients if g is not None]
-    if not present:
+    if num_replicas() == 1 or not present:
         return list(gradients)
-    reduced = iter(context.all_reduce(tf.distribute.ReduceOp.SUM, present))
+    reduced = iter(all_reduce(present))
     return [None if g is None else next(reduced) for g in gradients]
 
 

@@ -1,0 +1,1 @@
+"""Language models and what the rest of the library asks of them."""

@@ -1,0 +1,257 @@
+"""What the rest of the library asks of a language model, whatever Keras model it is.
+
+Contexts of induced model matching, evaluation, generation and serving run language
+models through this interface alone; it is the one place that decides what a model is
+and can.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.models.batch import tokens_of
+from rlm_tf.models.given_logits import token_logits
+from rlm_tf.numerics import at_least_single
+from rlm_tf.objectives.in_batch import Groups
+from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits
+
+_STATES = ("zero_states", "forward", "output_logits")
+_MEMORY = (*_STATES, "features", "starting_states", "nll", "joint_nll")
+
+
+class LanguageModelInterface:
+    """Runs any Keras model that maps tokens `[B, T]` to logits `[B, T, V]`.
+
+    Such a model has neither states nor a memory from window to window, and ignores
+    start flags. `outputs` and features are whatever the model's last expensive array
+    is; the methods that map them to logits take them. Here they are the logits.
+
+    A model says what it is by attributes: `vocabulary_size`, and `is_causal = False` if
+    position t sees tokens behind it, as in masked language models.
+
+    Args:
+        model: The language model.
+    """
+
+    has_states = False
+    has_features = False
+
+    def __init__(self, model: keras.Model):
+        self.model = model
+
+    @property
+    def vocabulary_size(self) -> int | None:
+        """V, where the model knows it."""
+        return getattr(self.model, "vocabulary_size", None)
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether position t sees no token behind it."""
+        return bool(getattr(self.model, "is_causal", True))
+
+    def check_causal(self, caller: str) -> None:
+        """Raises ValueError if the model sees the tokens that it is to predict."""
+        if not self.is_causal:
+            raise ValueError(
+                f"{caller}: needs a causal language model, whose prediction at a "
+                f"position sees no later token; {type(self.model).__name__} is masked "
+                "(`is_causal` is False)."
+            )
+
+    # === Windows of training, which let a memory move on ===
+
+    def whole_logits(self, x: Any, training: bool) -> tf.Tensor:
+        """Returns the logits `[B, T, V]` of one window, and lets a memory move on."""
+        return token_logits(self.model, tokens_of(x), training)
+
+    def outputs(self, x: Any, training: bool) -> tf.Tensor:
+        """Returns the outputs of one window, and lets a memory move on."""
+        return token_logits(self.model, tokens_of(x), training)
+
+    def starting_states(self, x: Any) -> Any:
+        """Returns the states from which training starts this window.
+
+        Call it before `outputs`, which lets a memory move on.
+        """
+        return None
+
+    def evaluation_outputs(self, x: Any, states: Any) -> tf.Tensor:
+        """Returns the window's outputs in evaluation mode; no memory is written."""
+        return token_logits(self.model, tokens_of(x), training=False)
+
+    def last_logits(
+        self, windows: tf.Tensor, last: tf.Tensor, states: Any = None
+    ) -> tf.Tensor:
+        """Returns logits after one position of each window, in evaluation mode.
+
+        Args:
+            windows: int `[W, L]`.
+            last: int32 `[W]`, the position whose prediction is wanted.
+            states: `[W, ...]`, where each window starts; None: zero states. Models
+                without a memory ignore it.
+
+        Returns:
+            `[W, V]`.
+        """
+        logits = self.model(windows, training=False)
+        return at_least_single(tf.gather(logits, last, batch_dims=1))
+
+    def nll(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        """Returns the negative log-likelihood `[B, T]` of targets in nats."""
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=targets, logits=at_least_single(outputs)
+        )
+
+    def logits(self, outputs: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        """Returns the logits `[M, V]` of flat positions `rows` `[M]`."""
+        flat = tf.reshape(outputs, [-1, outputs.shape[-1]])
+        return at_least_single(tf.gather(flat, rows))
+
+    def joint(
+        self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
+    ) -> JointLoss:
+        """Returns negative log-likelihood `[B, T]` and induced loss `[G]` together."""
+        return joint_of_logits(outputs, targets, groups)
+
+    # === Explicit states; no memory is read or written ===
+
+    def zero_states(self, batch_size: int | tf.Tensor) -> Any:
+        """Returns the states before the first token: a structure of `[B, ...]`."""
+        return ()
+
+    def forward(
+        self, tokens: tf.Tensor, states: Any, training: bool = False
+    ) -> tuple[tf.Tensor, Any]:
+        """Runs int `[B, T]` from given states.
+
+        Returns:
+            Features `[B, T, F]`, and the new states. A model without states starts
+            afresh with every call.
+        """
+        return token_logits(self.model, tokens, training), states
+
+    def output_logits(
+        self, features: tf.Tensor, temperature: float | tf.Tensor = 1.0
+    ) -> tf.Tensor:
+        """Maps features `[..., F]` to logits `[..., V]`.
+
+        Args:
+            features: Of `forward`.
+            temperature: T of `p_i^{1/T} / sum_j p_j^{1/T}`.
+        """
+        if isinstance(temperature, float) and temperature == 1.0:
+            return features
+        return features / tf.cast(temperature, features.dtype)
+
+    def hidden_features(
+        self, tokens: tf.Tensor, states: Any = None, training: bool = False
+    ) -> list[tf.Tensor]:
+        """Returns the outputs `[B, T, F_l]` of every hidden layer, the lowest first.
+
+        Args:
+            tokens: int `[B, T]`.
+            states: Where the windows start; None: zero states.
+            training: Whether dropout acts.
+
+        Raises:
+            ValueError: If the model does not say what its hidden layers give.
+        """
+        if not hasattr(self.model, "hidden_features"):
+            raise ValueError(
+                f"{type(self.model).__name__} does not give the outputs of its hidden "
+                "layers; a model that does has a method `hidden_features(tokens, "
+                "states=None, training=False)`."
+            )
+        return self.model.hidden_features(tokens, states, training=training)
+
+
+class StatesInterface(LanguageModelInterface):
+    """Runs a model with `zero_states`, `forward` and `output_logits` by them."""
+
+    has_states = True
+
+    def zero_states(self, batch_size: int | tf.Tensor) -> Any:
+        return self.model.zero_states(batch_size)
+
+    def forward(
+        self, tokens: tf.Tensor, states: Any, training: bool = False
+    ) -> tuple[tf.Tensor, Any]:
+        if not training:
+            return self.model.forward(tokens, states)
+        return self.model.forward(tokens, states, training=True)
+
+    def output_logits(
+        self, features: tf.Tensor, temperature: float | tf.Tensor = 1.0
+    ) -> tf.Tensor:
+        if isinstance(temperature, float) and temperature == 1.0:
+            return self.model.output_logits(features)
+        return self.model.output_logits(features, temperature)
+
+
+class MemoryInterface(StatesInterface):
+    """Runs a `StatefulLanguageModel`: its outputs are features before the softmax."""
+
+    has_features = True
+
+    def whole_logits(self, x: Any, training: bool) -> tf.Tensor:
+        return self.model(x, training=training)
+
+    def outputs(self, x: Any, training: bool) -> tf.Tensor:
+        return self.model.features(x, training=training)
+
+    def starting_states(self, x: Any) -> Any:
+        if isinstance(x, tuple | list):
+            return self.model.starting_states(x[1], training=True)
+        return self.model.zero_states(tf.shape(x)[0], training=True)
+
+    def evaluation_outputs(self, x: Any, states: Any) -> tf.Tensor:
+        features, _ = self.forward(tokens_of(x), states)
+        return features
+
+    def last_logits(
+        self, windows: tf.Tensor, last: tf.Tensor, states: Any = None
+    ) -> tf.Tensor:
+        if states is None:
+            states = self.zero_states(tf.shape(windows)[0])
+        features, _ = self.forward(windows, states)
+        features = tf.gather(features, last, batch_dims=1)
+        return at_least_single(self.output_logits(features))
+
+    def nll(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        return self.model.nll(outputs, targets)
+
+    def logits(self, outputs: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        flat = tf.reshape(outputs, [-1, outputs.shape[-1]])
+        return at_least_single(self.output_logits(tf.gather(flat, rows)))
+
+    def joint(
+        self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
+    ) -> JointLoss:
+        return self.model.joint_nll(outputs, targets, groups)
+
+
+def language_model_of(model: keras.Model) -> keras.Model:
+    """Returns the language model that a training wrapper holds, or itself.
+
+    A wrapper says `wraps_language_model` and holds it as `.model`.
+    """
+    while getattr(model, "wraps_language_model", False):
+        model = model.model
+    return model
+
+
+def interface_of(model: keras.Model) -> LanguageModelInterface:
+    """Returns the interface that fits a language model, or the one in a wrapper."""
+    model = language_model_of(model)
+    if _has(model, _MEMORY):
+        return MemoryInterface(model)
+    if _has(model, _STATES):
+        return StatesInterface(model)
+    return LanguageModelInterface(model)
+
+
+def _has(model: keras.Model, methods: tuple[str, ...]) -> bool:
+    return all(hasattr(model, name) for name in methods)

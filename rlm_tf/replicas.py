@@ -1,0 +1,57 @@
+"""What the replicas of a strategy tell each other inside a step.
+
+Outside of a strategy, and in cross-replica context, there is one replica, which is the
+only place where code of this library asks for the context.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def num_replicas() -> int:
+    """Returns the number of replicas that take this step together."""
+    context = tf.distribute.get_replica_context()
+    return 1 if context is None else context.num_replicas_in_sync
+
+
+def replica_id() -> int | tf.Tensor:
+    """Returns this replica's number; where there are several, an int32 scalar."""
+    if num_replicas() == 1:
+        return 0
+    context = tf.distribute.get_replica_context()
+    return tf.cast(context.replica_id_in_sync_group, tf.int32)
+
+
+def all_reduce(values: Any) -> Any:
+    """Returns sums over all replicas.
+
+    Args:
+        values: A tensor, or a structure of some; not empty.
+
+    Raises:
+        RuntimeError: Inside of loops and branches, where replicas cannot ask each
+            other.
+    """
+    if num_replicas() == 1:
+        return values
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+
+def gather_rows(values: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of all replicas, one after the other.
+
+    Args:
+        values: `[B_r, ...]` with B_r rows on replica r.
+
+    Returns:
+        `[B_1 + ... + B_R, ...]`, the same on every replica.
+    """
+    if num_replicas() == 1:
+        return values
+    context = tf.distribute.get_replica_context()
+    gathered = context.all_gather(values, axis=0)
+    return tf.ensure_shape(gathered, [None, *values.shape[1:]])

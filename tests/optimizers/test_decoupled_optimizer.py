@@ -1,0 +1,225 @@
+"""Each part has its own optimiser, wherever one optimiser may be."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.optimizers import DecoupledOptimizer
+from rlm_tf.training import BestWeights, LearningRateHalving, MetricsLog
+from rlm_tf.training.learning_rate import get_learning_rates, set_learning_rate
+from rlm_tf.training.metrics_log import read_metrics_log
+from tests.models.declared_models import FEATURES, TwoParts, batch, data, weights_of
+
+SGD, ADAM = keras.optimizers.SGD, keras.optimizers.Adam
+GENERATOR, DISCRIMINATOR = slice(0, FEATURES + 1), slice(FEATURES + 1, None)
+
+
+def _optimizer(**options):
+    return DecoupledOptimizer(
+        {"generator": SGD(0.1, momentum=0.9), "discriminator": ADAM(0.01)}, **options
+    )
+
+
+def _trained(optimizer, epochs=2, **options):
+    model = TwoParts(**options)
+    model.compile(optimizer)
+    model.fit(data(), epochs=epochs, verbose=0, shuffle=False)
+    return model
+
+
+def test_each_part_takes_the_steps_of_its_optimiser():
+    """The terms of the toy share no variable, so its parts train as they do alone."""
+    together = weights_of(_trained(_optimizer()))
+    by_sgd = weights_of(_trained(SGD(0.1, momentum=0.9)))
+    by_adam = weights_of(_trained(ADAM(0.01)))
+    np.testing.assert_allclose(together[GENERATOR], by_sgd[GENERATOR], rtol=1e-6)
+    np.testing.assert_allclose(
+        together[DISCRIMINATOR], by_adam[DISCRIMINATOR], rtol=1e-6
+    )
+    assert np.abs(by_sgd - by_adam).max() > 1e-2
+
+
+def test_a_part_is_clipped_by_its_own_norm():
+    rate = 0.1
+    free = {"generator": SGD(rate), "discriminator": SGD(rate)}
+    before = weights_of(TwoParts())
+    moved = before - weights_of(_first_step(DecoupledOptimizer(free)))
+    norm = np.linalg.norm(moved[GENERATOR]) / rate
+    optimizers = {"generator": SGD(rate), "discriminator": SGD(rate)}
+    clips = {"generator": norm / 4}
+    model = _first_step(DecoupledOptimizer(optimizers, clips))
+    clipped = before - weights_of(model)
+    np.testing.assert_allclose(clipped[GENERATOR], moved[GENERATOR] / 4, rtol=1e-4)
+    np.testing.assert_allclose(clipped[DISCRIMINATOR], moved[DISCRIMINATOR], rtol=1e-5)
+
+
+def _first_step(optimizer):
+    model = TwoParts()
+    model.compile(optimizer)
+    model.fit(*batch(), batch_size=8, verbose=0, shuffle=False)
+    return model
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_two_replicas_equal_one(two_replicas, scaled):
+    def made():
+        optimizer = _optimizer(clip_norms={"generator": 0.5, "discriminator": 0.7})
+        if scaled:
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer, 1024.0)
+        return optimizer
+
+    if scaled:
+        # Gradients of the loss that is scaled are clipped when they are scaled back.
+        plain = weights_of(
+            _trained(_optimizer(clip_norms={"generator": 0.5, "discriminator": 0.7}))
+        )
+    alone = weights_of(_trained(made()))
+    if scaled:
+        np.testing.assert_allclose(alone, plain, atol=1e-6)
+    with two_replicas.scope():
+        model = TwoParts()
+        model.compile(made())
+    model.fit(data(), epochs=2, verbose=0, shuffle=False)
+    np.testing.assert_allclose(weights_of(model), alone, atol=3e-7)
+
+
+def test_half_precision_trains():
+    model = _trained(_optimizer(), dtype="mixed_float16")
+    assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+    # The layers of the toy are in single precision; only the optimiser is another.
+    np.testing.assert_allclose(
+        weights_of(model), weights_of(_trained(_optimizer())), atol=1e-5
+    )
+
+
+def test_a_file_keeps_it_with_all_moments(tmp_path):
+    clips = {"generator": 0.5}
+    whole = _trained(_optimizer(clip_norms=clips), epochs=4)
+    half = _trained(_optimizer(clip_norms=clips), epochs=2)
+    half.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.optimizer.clip_norms == clips
+    assert len(loaded.optimizer.variables) == len(half.optimizer.variables)
+    for name, optimizer in loaded.optimizer.optimizers.items():
+        assert type(optimizer) is type(half.optimizer.optimizers[name])
+        assert int(optimizer.iterations.numpy()) == 8
+    loaded.fit(data(), epochs=2, verbose=0, shuffle=False)
+    np.testing.assert_array_equal(weights_of(loaded), weights_of(whole))
+    checkpoint = tf.train.Checkpoint(model=half)
+    path = checkpoint.save(str(tmp_path / "checkpoint"))
+    fresh = _trained(_optimizer(clip_norms=clips), epochs=1)
+    tf.train.Checkpoint(model=fresh).restore(path)
+    fresh.fit(data(), epochs=2, verbose=0, shuffle=False)
+    np.testing.assert_array_equal(weights_of(fresh), weights_of(whole))
+
+
+def test_learning_rates_are_read_set_logged_and_lowered_together(tmp_path):
+    log = MetricsLog(tmp_path / "log.jsonl")
+    halving = LearningRateHalving("loss", min_gain=1e9)
+    model = TwoParts()
+    model.compile(_optimizer())
+    model.fit(data(1), epochs=3, verbose=0, shuffle=False, callbacks=[log, halving])
+    rows = read_metrics_log(tmp_path / "log.jsonl")
+    for row, factor in zip(rows, (1.0, 1.0, 0.5), strict=True):
+        assert row["learning_rate/generator"] == pytest.approx(0.1 * factor)
+        assert row["learning_rate/discriminator"] == pytest.approx(0.01 * factor)
+    set_learning_rate(model, 1.0)
+    rates = {"generator": 1.0, "discriminator": 0.1}
+    assert get_learning_rates(model) == pytest.approx(rates)
+    model.optimizer.set_learning_rate("discriminator", 0.3)
+    assert model.optimizer.learning_rates["discriminator"] == pytest.approx(0.3)
+    model.optimizer.set_learning_rate("generator", 0.0)
+    with pytest.raises(ValueError, match="which is 0; use `set_learning_rate"):
+        set_learning_rate(model, 1.0)
+
+
+def test_a_part_may_have_a_schedule():
+    schedule = keras.optimizers.schedules.PiecewiseConstantDecay([3], [0.1, 0.0])
+    model = TwoParts()
+    model.compile(
+        DecoupledOptimizer({"generator": SGD(schedule), "discriminator": SGD(0.1)})
+    )
+    model.fit(data(4), verbose=0, shuffle=False)
+    before = weights_of(model)
+    model.fit(data(4), verbose=0, shuffle=False)
+    after = weights_of(model)
+    np.testing.assert_array_equal(after[GENERATOR], before[GENERATOR])
+    assert np.all(after[DISCRIMINATOR] != before[DISCRIMINATOR])
+    with pytest.raises(ValueError, match="the optimiser of `generator` needs a number"):
+        model.fit(data(1), verbose=0, callbacks=[LearningRateHalving("loss")])
+
+
+def test_best_weights_have_the_moments_and_not_the_rates():
+    model, best = _trained(_optimizer(), epochs=1), BestWeights()
+    best.capture(model, 1.0, 0)
+    moments = [np.array(v) for v in model.optimizer.optimizers["generator"].variables]
+    weights = weights_of(model)
+    set_learning_rate(model, 0.05)
+    model.fit(data(), verbose=0, shuffle=False)
+    best.restore(model)
+    np.testing.assert_array_equal(weights_of(model), weights)
+    now = model.optimizer.optimizers["generator"].variables
+    assert get_learning_rates(model)["generator"] == pytest.approx(0.05)
+    for variable, moment in zip(now, moments, strict=True):
+        if "momentum" in variable.path:
+            np.testing.assert_array_equal(variable, moment)
+
+
+def test_a_part_without_gradients_rests():
+    model = TwoParts(late=True)
+    model.compile(_optimizer())
+    model.fit(data(), verbose=0, shuffle=False)
+    counts = {
+        name: int(optimizer.iterations.numpy())
+        for name, optimizer in model.optimizer.optimizers.items()
+    }
+    assert counts == {"generator": 4, "discriminator": 0}
+    assert int(model.optimizer.iterations.numpy()) == 4
+
+
+def test_any_keras_model_may_say_which_variables_are_whose():
+    model = keras.Sequential([keras.layers.Dense(2), keras.layers.Dense(1)])
+    model.build((None, FEATURES))
+    first, last = (layer.trainable_variables for layer in model.layers)
+    optimizer = DecoupledOptimizer({"first": SGD(0.0), "last": SGD(0.1)})
+    optimizer.route({"first": first, "last": last})
+    model.compile(optimizer, loss="mse")
+    before = [np.array(v) for v in (*first, *last)]
+    model.fit(*batch(), verbose=0)
+    changed = [
+        not np.array_equal(v, old)
+        for v, old in zip((*first, *last), before, strict=True)
+    ]
+    assert changed == [False, False, True, True]
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match="a dictionary of optimisers"):
+        DecoupledOptimizer({})
+    with pytest.raises(ValueError, match=r"of `a` must be a plain .* found LossScale"):
+        DecoupledOptimizer({"a": keras.optimizers.LossScaleOptimizer(SGD())})
+    shared = SGD()
+    with pytest.raises(ValueError, match="an optimiser of its own"):
+        DecoupledOptimizer({"a": shared, "b": shared})
+    for clips in ({"a": 0.0}, {"b": 1.0}):
+        with pytest.raises(ValueError, match=r"must be positive and of parts \['a'\]"):
+            DecoupledOptimizer({"a": SGD()}, clips)
+    with pytest.raises(ValueError, match=r"the model has the parts \['discriminator'"):
+        _first_step(DecoupledOptimizer({"generator": SGD()}))
+
+    class Incomplete(TwoParts):
+        @property
+        def parts(self):
+            return {"generator": [self.generator], "discriminator": []}
+
+    model = Incomplete()
+    with pytest.raises(ValueError, match=r"belongs to none of the parts"):
+        model.compile(_optimizer())
+        model.fit(*batch(), verbose=0)
+    plain = keras.Sequential([keras.Input([FEATURES]), keras.layers.Dense(1)])
+    plain.compile(DecoupledOptimizer({"a": SGD()}), loss="mse")
+    with pytest.raises(ValueError, match="nobody has said which variables"):
+        plain.fit(*batch(), verbose=0)
