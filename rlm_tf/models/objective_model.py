@@ -42,11 +42,12 @@ class ObjectiveModel(DeclaredModel):
     loss only in the course of one is refused.
 
     Every term has a metric of its name (nats, weighted mean). `loss` is the total,
-    averaged over steps with the first term's weights. Evaluation logs only what it
-    updates: neither terms that `objective_terms` returned for training alone nor
-    metrics that were `declared` so. Keras' callbacks know from their `mode="auto"`
-    which way is better, for terms and their metrics downwards; KerasTuner does not, and
-    wants `keras_tuner.Objective("val_perplexity", "min")` instead of a name.
+    averaged over steps with the first term's weights. Logs have only what is updated:
+    no term of another phase, and evaluation neither terms that `objective_terms`
+    returned for training alone nor metrics that were `declared` so. Keras' callbacks
+    know from their `mode="auto"` which way is better, for terms and their metrics
+    downwards; KerasTuner does not, and wants
+    `keras_tuner.Objective("val_perplexity", "min")` instead of a name.
 
     Beside its terms a subclass may declare
 
@@ -345,9 +346,11 @@ class ObjectiveModel(DeclaredModel):
     def _logged(self, training: bool) -> list[keras.metrics.Metric]:
         """Returns the metrics that are in the logs of training, or of evaluation."""
         left_out: list[keras.metrics.Metric] = []
-        if not training and self._evaluated is not None:
-            for name, metrics in self.term_metrics.items():
-                left_out += [] if name in self._evaluated else metrics
+        for name, metrics in self.term_metrics.items():
+            counts = self.term_counts(name, training)
+            if not training and self._evaluated is not None:
+                counts = name in self._evaluated
+            left_out += [] if counts else metrics
         return [
             metric
             for metric in self.metrics
