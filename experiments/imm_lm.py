@@ -122,9 +122,8 @@ def _runs_of_arms(seeds: list[int]) -> list[Run]:
         raise ValueError("give --arm or --arms, not both.")
     unknown = [arm for arm in arms if arm not in configs.ARMS]
     if unknown:
-        flag = "--arm" if FLAGS["arm"].present else "--arms"
         raise ValueError(
-            f"{flag} must be among {', '.join(configs.ARMS)}; found "
+            f"--arms must be some of {', '.join(configs.ARMS)}; found "
             f"{', '.join(map(repr, unknown))}."
         )
     if FLAGS["arm"].present or (FLAGS.preset == "paper" and not FLAGS["arms"].present):

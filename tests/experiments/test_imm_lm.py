@@ -177,8 +177,8 @@ def test_another_text_is_not_taken_for_this_runs(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--arms=none,magic"], "error: --arms must be among none, "),
-        (["--arm=magic"], "error: --arm must be among none, "),
+        (["--arms=none,magic"], "error: --arms must be some of none, "),
+        (["--arm=magic"], "error: --arm must be one of none, "),
         (["--presett=small"], "error: Unknown command line flag 'presett'"),
         (["--seeds=1,a"], "error: --seeds must be of type int, found 'a'"),
         (["--resume", "false"], "unexpected arguments: false"),
