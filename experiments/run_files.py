@@ -236,7 +236,8 @@ class TensorBoardScalars(keras.callbacks.Callback):
             for row in rows:
                 for name, value in row.items():
                     if name != "epoch" and value is not None:
-                        tf.summary.scalar(name, float(value), step=row["epoch"])
+                        # As progress counts; rows begin with epoch 0.
+                        tf.summary.scalar(name, float(value), step=row["epoch"] + 1)
         self._writer.flush()
 
 

@@ -27,6 +27,7 @@ import keras  # noqa: E402
 
 from experiments import run_lock  # noqa: E402
 from experiments.imm.config import check_same_settings  # noqa: E402
+from experiments.imm.row import read_row  # noqa: E402
 from experiments.mogrifier import config as configs  # noqa: E402
 from experiments.mogrifier import evaluating, training, tuning  # noqa: E402
 from experiments.mogrifier.presets import PRESETS  # noqa: E402
@@ -36,7 +37,7 @@ from experiments.mogrifier.search_spaces import (  # noqa: E402
     SPACES,
     Space,
 )
-from experiments.run_files import read_json, remove, write_json  # noqa: E402
+from experiments.run_files import remove, write_json  # noqa: E402
 from experiments.run_settings import settings_of  # noqa: E402
 from rlm_tf.data import load_corpus  # noqa: E402
 from rlm_tf.models.language.interface import language_model_of  # noqa: E402
@@ -162,8 +163,8 @@ def _evaluations(output: pathlib.Path) -> tuning.Try:
             f"--space={FLAGS.space} needs --run_dir, the folder of a finished run with "
             f"model.keras; found {FLAGS.run_dir!r}."
         )
-    settings = read_json(
-        folder / "config.json", "use another --run_dir", ("corpus", "fraction")
+    settings = read_row(
+        folder / "config.json", ("corpus", "fraction"), "use another --run_dir"
     )
     corpus = load_corpus(settings["corpus"], FLAGS.data_dir)
     _check_same(output, settings)
@@ -182,7 +183,7 @@ def _check_same(output: pathlib.Path, settings: dict[str, Any]) -> None:
     path = output / "search.json"
     if path.exists() and (output / "search").exists():
         check_same_settings(
-            read_json(path, tuning.SEARCH_REMEDY),
+            read_row(path, remedy=tuning.SEARCH_REMEDY),
             wanted,
             str(path),
             "another --output_dir, or --noresume",

@@ -6,7 +6,7 @@ import dataclasses
 import pathlib
 import platform
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -161,38 +161,36 @@ def _over_possible(log_probs: np.ndarray) -> dict[str, float | int]:
     }
 
 
-def read_row(path: pathlib.Path, needs: Sequence[str] = ()) -> dict[str, Any]:
+def read_row(
+    path: pathlib.Path,
+    needs: Sequence[str] = (),
+    remedy: str = "remove it, and the run is made again",
+) -> dict[str, Any]:
     """Returns a row that `train` has returned and somebody has written.
+
+    Args:
+        path: Its file.
+        needs: Names that it must have.
+        remedy: What to do if it is damaged, for the message.
 
     Raises:
         ValueError: If it is damaged, or has nothing under a name that it needs.
     """
-    return read_json(path, "remove it, and the run is made again", needs)
+    return read_json(path, remedy, needs)
 
 
-def rows_of_studies(
-    results: pathlib.Path, studies: Iterable[str], needs: Sequence[str]
-) -> dict[str, list[dict[str, Any]]]:
-    """Returns the rows in the folders of studies; none of those that are not there.
+def check_any_rows(
+    results: pathlib.Path, rows: Mapping[str, Sequence[dict[str, Any]]]
+) -> None:
+    """Raises ValueError if there is nothing to report.
 
     Args:
-        results: Holds the folders.
-        studies: Their names.
-        needs: What every row must have.
-
-    Raises:
-        ValueError: If there is no row at all, or one is damaged or something else.
+        results: The folder in which rows were looked for.
+        rows: What was found there, by study.
     """
-    rows = {
-        name: [
-            read_row(path, needs) for path in sorted((results / name).glob("*.json"))
-        ]
-        for name in studies
-    }
     if not any(rows.values()):
         what = "holds no rows" if results.is_dir() else "is not a folder"
         raise ValueError(
             f"--results_dir={results} {what}: expected files such as "
             f"{results / next(iter(rows)) / 'NAME.json'}."
         )
-    return rows

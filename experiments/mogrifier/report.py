@@ -151,14 +151,8 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
         colour = f"C{index}"
         for number, row in enumerate(group):
             unit = row["seconds"] / len(row["curve"]) / 60 if in_minutes else 1
-            # Not `epoch`, which older rows count from 0.
-            numbered = [
-                (epoch * unit, point)
-                for epoch, point in enumerate(row["curve"], start=1)
-                if point.get("averaged_loss") is not None
-            ]
-            positions = [position for position, _ in numbered]
-            curve = [point for _, point in numbered]
+            curve = [p for p in row["curve"] if p.get("averaged_loss") is not None]
+            positions = [(point["epoch"] + 1) * unit for point in curve]
             losses = [point["averaged_loss"] for point in curve]
             if not losses:
                 continue

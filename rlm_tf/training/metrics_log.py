@@ -23,16 +23,15 @@ _REMEDY = "Put the file back, or start anew (resume=False; --noresume)."
 class MetricsLog(keras.callbacks.Callback):
     """Writes metrics to a JSONL file, each row once however often a run is resumed.
 
-    The row of an epoch holds `epoch` (the first is 1), `learning_rate` (of several
-    parts `learning_rate/<part>`) and the epoch's logs. The row of a step also holds
-    `step`, the number of steps of the epoch that are done, and the metrics as they
-    stand then. Values that are not finite are null. Put it first in
-    `ExactResume(callbacks=...)`: then the learning rate is the one that the
-    epoch was trained with.
+    The row of an epoch holds `epoch` (from 0 as in Keras' `History`; what is printed
+    counts from 1), `learning_rate` (of several parts `learning_rate/<part>`) and the
+    epoch's logs. The row of a step also holds `step`, the number of steps of the epoch
+    that are done, and the metrics as they stand then. Values that are not finite are
+    null. Put it first in `ExactResume(callbacks=...)`: then the learning rate is the
+    one that the epoch was trained with.
 
     As one of `ExactResume`'s callbacks it drops, on resuming, the rows that are younger
-    than the checkpoint; those of older versions, whose first epoch is 0, are counted
-    from 1 from then on. Otherwise a new run overwrites the file.
+    than the checkpoint. Otherwise a new run overwrites the file.
 
     Args:
         path: The file; its folder is created.
@@ -80,11 +79,11 @@ class MetricsLog(keras.callbacks.Callback):
         before = batch - self.model.steps_per_execution
         if batch // self.every_steps > before // self.every_steps:
             self._append(
-                {"epoch": self._epoch + 1, "step": batch}, read_metrics(self.model)
+                {"epoch": self._epoch, "step": batch}, read_metrics(self.model)
             )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        self._append({"epoch": epoch + 1}, logs or {})
+        self._append({"epoch": epoch}, logs or {})
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._elapsed += time.monotonic() - self._since
@@ -138,8 +137,6 @@ class MetricsLog(keras.callbacks.Callback):
 def read_metrics_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Returns the rows of a file of `MetricsLog`; not a last line cut short by a kill.
 
-    The first epoch is 1 in files of older versions, too, which wrote 0.
-
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is damaged; names file and line.
@@ -169,8 +166,6 @@ def _read(path: pathlib.Path, most: int | None = None) -> list[dict[str, Any]]:
                 f"`epoch`, found {line[:40]!r}. {_REMEDY}"
             )
         rows.append(row)
-    if rows and rows[0]["epoch"] == 0:
-        return [{**row, "epoch": row["epoch"] + 1} for row in rows]
     return rows
 
 

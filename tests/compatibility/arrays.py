@@ -54,14 +54,6 @@ def read(name: str) -> dict[str, np.ndarray]:
         return {key: archive[key] for key in archive.files}
 
 
-def epochs_from_one(known: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns the known arrays as logs count now: the first epoch was 0 then."""
-    return {
-        key: value + 1 if key.endswith("/epoch") else value
-        for key, value in known.items()
-    }
-
-
 def assert_close(
     found: dict[str, np.ndarray], known: dict[str, np.ndarray], tolerance: float
 ) -> None:

@@ -30,11 +30,11 @@ _STOPS = {
     "benchmark": ("_rows",),
     "export": ("_load", "_train"),
     "imm_lm": ("load_corpus",),
-    "imm_report": ("rows_of_studies",),
+    "imm_report": ("read_row",),
     "mi_vae": ("load_corpus", "_project", "sweep.search"),
     "mogrifier_lm": ("load_corpus",),
-    "mogrifier_report": ("rows_of_studies",),
-    "tune": ("load_corpus", "read_json"),
+    "mogrifier_report": ("read_row",),
+    "tune": ("load_corpus", "read_row"),
 }
 
 

@@ -15,7 +15,7 @@ from absl import flags
 from experiments import flags as config_flags
 from experiments.benchmark import Config as BenchmarkConfig
 from experiments.imm import report
-from experiments.imm.row import rows_of_studies
+from experiments.imm.row import check_any_rows, read_row
 from experiments.run_files import write_json
 from tests.experiments.binaries import ROOT
 
@@ -158,15 +158,12 @@ def test_settings_are_found_by_the_search_for_flags():
 
 
 def test_reports_of_nothing_are_errors(tmp_path):
-    missing = tmp_path / "missing"
+    nothing = {"main": [], "full": []}
     with pytest.raises(ValueError, match=r"--results_dir=.*missing is not a folder"):
-        rows_of_studies(missing, ["main", "full"], report.NEEDS)
-    write_json(tmp_path / "other" / "row.json", {"name": "a"})
+        check_any_rows(tmp_path / "missing", nothing)
     with pytest.raises(ValueError, match=r"holds no rows: expected .*main/NAME\.json"):
-        rows_of_studies(tmp_path / "other", ["main", "full"], report.NEEDS)
-    write_json(tmp_path / "main" / "row.json", {"name": "a"})
-    with pytest.raises(ValueError, match=r"main/row\.json .* without config, corpus"):
-        rows_of_studies(tmp_path, ["main", "full"], report.NEEDS)
-    write_json(tmp_path / "main" / "row.json", dict.fromkeys(report.NEEDS, 1))
-    found = rows_of_studies(tmp_path, ["main", "full"], report.NEEDS)
-    assert len(found["main"]) == 1 and found["full"] == []
+        check_any_rows(tmp_path, nothing)
+    check_any_rows(tmp_path, {"main": [], "full": [{}]})
+    write_json(tmp_path / "row.json", {"name": "a"})
+    with pytest.raises(ValueError, match=r"/row\.json .* without config, corpus"):
+        read_row(tmp_path / "row.json", report.NEEDS)

@@ -114,7 +114,7 @@ def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
         for run in ("whole", "killed")
     )
     assert _without_times(whole) == _without_times(killed)
-    assert [point["epoch"] for point in killed["curve"]] == [1, 2, 3, 4]
+    assert [point["epoch"] for point in killed["curve"]] == [0, 1, 2, 3]
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
     assert not row.exists()
     _run(tmp_path, "--arms=none", "--epochs=3", check=True)
     curve = json.loads(row.read_text())["curve"]
-    assert [point["epoch"] for point in curve] == [1, 2, 3]
+    assert [point["epoch"] for point in curve] == [0, 1, 2]
 
 
 @pytest.mark.slow

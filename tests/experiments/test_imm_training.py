@@ -73,7 +73,7 @@ def _scalars(folder):
 
 def test_tensorboard_of_a_resumed_run_has_no_point_twice(tmp_path):
     path, folder = tmp_path / "metrics.jsonl", tmp_path / "tensorboard"
-    rows = [{"epoch": e, "loss": 3.0 - e, "odd": None} for e in (1, 2, 3)]
+    rows = [{"epoch": epoch, "loss": 3.0 - epoch, "odd": None} for epoch in range(3)]
 
     def epoch(shown, number):
         with path.open("a", encoding="utf-8") as file:
@@ -86,7 +86,8 @@ def test_tensorboard_of_a_resumed_run_has_no_point_twice(tmp_path):
     epoch(run_files.TensorBoardScalars(folder, MetricsLog(path)), 2)
     assert len(read_metrics_log(path)) == 3
     values, number = _scalars(folder)
-    assert values == {(e, "loss"): 3.0 - e for e in (1, 2, 3)}
+    # People count from 1.
+    assert values == {(e + 1, "loss"): 3.0 - e for e in range(3)}
     assert number == 3
 
 

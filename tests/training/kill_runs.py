@@ -67,9 +67,9 @@ class KillInLog(MetricsLog):
     """Dies in the middle of a line."""
 
     def _append(self, keys: Any, logs: Any) -> None:
-        if keys["epoch"] == 2:
+        if keys["epoch"] == 1:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write('{"epoch": 2, "lear')
+                file.write('{"epoch": 1, "lear')
             kill()
         super()._append(keys, logs)
 

@@ -25,8 +25,8 @@ def test_rows(log):
     log.on_epoch_end(0, {"loss": 1.25, "val_loss": float("inf")})
     log.on_epoch_end(1, {"loss": 1.0})
     assert read_metrics_log(log.path) == [
-        {"epoch": 1, "learning_rate": 0.5, "loss": 1.25, "val_loss": None},
-        {"epoch": 2, "learning_rate": 0.5, "loss": 1.0},
+        {"epoch": 0, "learning_rate": 0.5, "loss": 1.25, "val_loss": None},
+        {"epoch": 1, "learning_rate": 0.5, "loss": 1.0},
     ]
     # Strict JSON.
     for line in log.path.read_text().splitlines():
@@ -38,24 +38,12 @@ def test_state_drops_younger_rows_and_a_half_line(log):
     state = log.get_state()
     log.on_epoch_end(1, {"loss": 2.0})
     with log.path.open("a") as file:
-        file.write('{"epoch": 3, "lo')
-    assert [row["epoch"] for row in read_metrics_log(log.path)] == [1, 2]
+        file.write('{"epoch": 2, "lo')
+    assert [row["epoch"] for row in read_metrics_log(log.path)] == [0, 1]
     log.set_state(state)
     log.on_epoch_end(1, {"loss": 3.0})
     rows = read_metrics_log(log.path)
-    assert [(row["epoch"], row["loss"]) for row in rows] == [(1, 1.0), (2, 3.0)]
-
-
-def test_epochs_of_older_files_are_counted_from_one(log):
-    log.path.parent.mkdir()
-    old = [{"epoch": 0, "step": 2}, {"epoch": 0}, {"epoch": 1}, {"epoch": 2}]
-    log.path.write_text("".join(json.dumps(row) + "\n" for row in old))
-    assert [row["epoch"] for row in read_metrics_log(log.path)] == [1, 1, 2, 3]
-    # Twice: a kill may come between the file and the next checkpoint.
-    for _ in range(2):
-        log.set_state({"rows": 3, "elapsed": 0.0})
-        log.on_epoch_end(2, {})
-        assert [row["epoch"] for row in read_metrics_log(log.path)] == [1, 1, 2, 3]
+    assert [(row["epoch"], row["loss"]) for row in rows] == [(0, 1.0), (1, 3.0)]
 
 
 def test_missing_rows_are_an_error(log):
@@ -79,7 +67,7 @@ def test_errors(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_metrics_log(tmp_path / "x")
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"epoch": 1}\n[1]\n')
+    path.write_text('{"epoch": 0}\n[1]\n')
     with pytest.raises(ValueError, match="line 2: expected a JSON object"):
         read_metrics_log(path)
     path.write_text("{\n")
@@ -137,7 +125,7 @@ def test_metrics_log_keeps_every_row_once(tmp_path):
     interrupted(tmp_path, 5, 5, every_steps=3)
     rows = read_metrics_log(tmp_path / "metrics.jsonl")
     keys = [(row["epoch"], row.get("step", STEPS)) for row in rows]
-    assert keys == [(e, s) for e in range(1, 5) for s in (2, 4, STEPS)]
+    assert keys == [(e, s) for e in range(4) for s in (2, 4, STEPS)]
 
 
 def test_metrics_log_alone_overwrites(tmp_path):
@@ -152,4 +140,4 @@ def test_metrics_log_alone_overwrites(tmp_path):
         shuffle=False,
         callbacks=[MetricsLog(path)],
     )
-    assert [row["epoch"] for row in read_metrics_log(path)] == [1, 2]
+    assert [row["epoch"] for row in read_metrics_log(path)] == [0, 1]
