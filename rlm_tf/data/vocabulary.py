@@ -57,8 +57,16 @@ class Vocabulary:
             raise ValueError(f"Vocabulary: token {doubled!r} appears twice.")
         if EOS not in self._ids:
             raise ValueError(f"Vocabulary: the tokens must include {EOS}.")
-        for token in self.tokens:
+        for number, token in enumerate(self.tokens):
             self._check_token(token)
+            try:
+                token.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(
+                    f"Vocabulary: token {number}, {token!r}, has the lone surrogate "
+                    f"U+{ord(token[error.start]):04X} at place {error.start}, which is "
+                    "half of a character and not text."
+                ) from None
         self.eos_id: int = self._ids[EOS]
         self.unk_id: int | None = self._ids.get(UNK)
         self._keys = self._make_keys()

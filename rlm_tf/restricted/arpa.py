@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from rlm_tf.restricted.backoff_model import BackoffModel
 from rlm_tf.restricted.ngram_tables import ngrams_from_tables, tables_from_ngrams
 
 _ZERO = -99.0
+# Six digits of a logarithm leave sums of a large vocabulary within a thousandth.
+_MOST_SUM = 1.01
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -57,7 +60,8 @@ def read_arpa(
         vocabulary_tokens: The words of ids 0..V-1.
         sentence_boundary: The word that stands for `</s>` and `<s>`, or None.
         normalize: Whether each distribution is divided by its sum over the vocabulary.
-            It is 1 already, up to rounding, if the vocabulary is that of the file.
+            It is 1 already, up to rounding, if the vocabulary is that of the file;
+            what sums to more than 1.01 is warned of.
         floor: Weight of the uniform distribution in `(1 - floor) P + floor / V`.
 
     Returns:
@@ -99,6 +103,20 @@ def read_arpa(
     missing = np.setdiff1d(np.arange(len(ids)), targets[predicted])
     if len(missing) and b"<unk>" in numbers and b"<unk>" not in ids:
         base[missing] = unigrams.probs[numbers[b"<unk>"]] / len(missing)
+
+    def check_sums(context_ids: np.ndarray, sums: np.ndarray) -> None:
+        worst = int(np.argmax(sums))
+        if sums[worst] > _MOST_SUM:
+            context = " ".join(vocabulary_tokens[i] for i in context_ids[worst])
+            after = f"after {context!r}" if context else "without a context"
+            warnings.warn(
+                f"{os.fspath(path)}: probabilities {after} sum to {sums[worst]:.4g}, "
+                f"expected at most 1 ({np.sum(sums > _MOST_SUM)} of {len(sums)} "
+                f"contexts of {context_ids.shape[1]} words); they are divided by their "
+                "sum. Is the file of the tool that it seems to be from?",
+                stacklevel=4,
+            )
+
     model = ArpaModel(len(arpa.sections), floor=floor)
     model.set_tables(
         tables_from_ngrams(
@@ -106,6 +124,7 @@ def read_arpa(
             [_mapped(s, contexts, targets, False) for s in arpa.sections[1:]],
             [_mapped(s, contexts, targets, True) for s in arpa.sections[:-1]],
             normalize=normalize,
+            sums_found=check_sums,
         )
     )
     return model

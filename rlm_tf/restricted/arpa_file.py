@@ -7,11 +7,16 @@ import gzip
 import os
 import re
 import zlib
-from typing import NoReturn
+from typing import IO, NoReturn, cast
 
 import numpy as np
 
 _ZERO = -99.0  # Both tools write this log10 for probability zero.
+# Far beyond what tools write, and little enough to be refused at once.
+_MOST_ORDERS = 20
+_MOST_BLANK = 1_000
+_MOST_COMMENTS = 10_000
+_LONGEST_LINE = 1_000_000
 _COUNT = re.compile(rb"ngram\s+(\d{1,3})\s*=\s*(\d{1,15})")
 
 
@@ -39,35 +44,60 @@ class ArpaFile:
 
 
 class _Lines:
-    """The lines of a file and the error that names one of them."""
+    """The lines of a file one after the other, and the error that names one of them.
 
-    def __init__(self, path: str, lines: list[bytes]) -> None:
+    Args:
+        path: The file, for messages.
+        stream: Its content, unpacked as it is read.
+    """
+
+    def __init__(self, path: str, stream: IO[bytes]) -> None:
         self.path = path
-        self.lines = lines
-        self.next = 0
+        self.number = 0
+        self.line: bytes | None = b""
+        self._stream = stream
+        self.advance()
 
-    def fail(self, index: int, expected: str) -> NoReturn:
-        if index < len(self.lines):
-            shown = self.lines[index][:60].decode("utf-8", "backslashreplace")
-            found = repr(shown)
-        else:
-            found = "the end of the file"
+    def advance(self) -> None:
+        """Goes to the next line; None stands for the end of the file."""
+        try:
+            line = self._stream.readline(_LONGEST_LINE + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{self.path}: damaged gzip file ({error}).") from error
+        self.number += 1
+        self.line = line.rstrip(b"\n") if line else None
+        if len(line) > _LONGEST_LINE:
+            self.fail(f"lines of at most {_LONGEST_LINE:,} bytes")
+
+    def fail(
+        self, expected: str, number: int | None = None, found: bytes | None = None
+    ) -> NoReturn:
+        """Raises ValueError; of the present line, if `number` and `found` are None."""
+        found = self.line if found is None else found
+        shown = "the end of the file"
+        if found is not None:
+            shown = repr(found[:60].decode("utf-8", "backslashreplace"))
         raise ValueError(
-            f"{self.path}, line {index + 1}: expected {expected}, found {found}."
+            f"{self.path}, line {number or self.number}: expected {expected}, found "
+            f"{shown}."
         )
 
     def skip_blank(self) -> bytes | None:
         """Moves to the next line that is not blank and returns it stripped."""
-        while self.next < len(self.lines):
-            line = self.lines[self.next].strip()
-            if line:
-                return line
-            self.next += 1
-        return None
+        for _ in range(_MOST_BLANK):
+            if self.line is None:
+                return None
+            if stripped := self.line.strip():
+                return stripped
+            self.advance()
+        self.fail(f"at most {_MOST_BLANK:,} blank lines in a row")
 
 
 def parse_arpa(path: str | os.PathLike[str]) -> ArpaFile:
     """Reads an ARPA file, plain or gzipped (by its content, not its name).
+
+    It is unpacked and checked line by line: what is no such file is refused before it
+    fills the memory.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -75,56 +105,65 @@ def parse_arpa(path: str | os.PathLike[str]) -> ArpaFile:
     """
     path = os.fspath(path)
     with open(path, "rb") as file:
-        data = file.read()
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path}: damaged gzip file ({error}).") from error
-    lines = _Lines(path, data.split(b"\n"))
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        if not packed:
+            return _parse(_Lines(path, file))
+        with gzip.open(file) as stream:
+            return _parse(_Lines(path, cast("IO[bytes]", stream)))
+
+
+def _parse(lines: _Lines) -> ArpaFile:
     counts = _parse_header(lines)
     word_numbers: dict[bytes, int] = {}
     sections = []
     for n, count in enumerate(counts, start=1):
         title = b"\\%d-grams:" % n
         if lines.skip_blank() != title:
-            lines.fail(lines.next, f"'{title.decode()}'")
-        lines.next += 1
+            lines.fail(f"'{title.decode()}'")
+        lines.advance()
         lines.skip_blank()
         sections.append(_parse_section(lines, n, count, word_numbers))
     if lines.skip_blank() != b"\\end\\":
-        lines.fail(lines.next, r"'\end\'")
+        lines.fail(r"'\end\'")
     return ArpaFile(list(word_numbers), sections)
 
 
 def _parse_header(lines: _Lines) -> list[int]:
-    while lines.skip_blank() not in (b"\\data\\", None):
-        lines.next += 1  # Some tools write comments first.
-    if lines.next >= len(lines.lines):
-        lines.fail(lines.next, r"'\data\'")
-    lines.next += 1
+    # Some tools write comments first.
+    while (line := lines.skip_blank()) != b"\\data\\":
+        if line is None:
+            lines.fail(r"'\data\'")
+        if lines.number > _MOST_COMMENTS:
+            lines.fail(rf"'\data\' within {_MOST_COMMENTS:,} lines")
+        lines.advance()
+    lines.advance()
     counts: list[int] = []
     while match := _COUNT.fullmatch(lines.skip_blank() or b""):
         if int(match[1]) != len(counts) + 1:
-            lines.fail(lines.next, f"'ngram {len(counts) + 1}=<count>'")
+            lines.fail(f"'ngram {len(counts) + 1}=<count>'")
+        if len(counts) == _MOST_ORDERS:
+            lines.fail(f"n-grams of at most {_MOST_ORDERS} words")
         counts.append(int(match[2]))
-        lines.next += 1
+        lines.advance()
     if not counts:
-        lines.fail(lines.next, "'ngram 1=<count>'")
+        lines.fail("'ngram 1=<count>'")
     return counts
 
 
 def _parse_section(
     lines: _Lines, n: int, count: int, word_numbers: dict[bytes, int]
 ) -> ArpaSection:
-    first = lines.next
+    first = lines.number
     # The header may promise more than there is: let the lists grow with the lines.
     numbers: list[int] = []
     log_probs: list[float] = []
     log_backoff: list[float] = []
     missing = float("nan")
-    for index, line in enumerate(lines.lines[first : first + count], start=first):
-        fields = line.split()
+    for _ in range(count):
+        if lines.line is None:
+            lines.fail(f"{count} {n}-grams")
+        fields = lines.line.split()
         try:
             log_probs.append(_at_most(1e-6, fields[0]))
             if len(fields) == n + 2:
@@ -135,27 +174,27 @@ def _parse_section(
                 raise ValueError
         except (ValueError, IndexError):
             lines.fail(
-                index,
                 f"a log10 probability (at most 0), {n} word(s) and perhaps the log10 "
                 "of a back-off weight",
             )
         words = fields[1 : n + 1]
         if n == 1:
             if words[0] in word_numbers:
-                lines.fail(index, "each word once")
+                lines.fail("each word once")
             word_numbers[words[0]] = len(word_numbers)
         try:
             numbers.extend([word_numbers[word] for word in words])
         except KeyError:
-            lines.fail(index, "words that are among the 1-grams")
-    if len(log_probs) < count:
-        lines.fail(len(lines.lines), f"{count} {n}-grams")
-    lines.next = first + count
+            lines.fail("words that are among the 1-grams")
+        lines.advance()
     ngrams = np.array(numbers, np.int64).reshape(-1, n)
     order = np.lexsort(ngrams.T)
     repeated = np.flatnonzero((ngrams[order[1:]] == ngrams[order[:-1]]).all(axis=1))
     if len(repeated):
-        lines.fail(first + int(order[repeated[0] + 1]), f"each {n}-gram once")
+        place = int(order[repeated[0] + 1])
+        known = list(word_numbers)
+        found = b" ".join(known[number] for number in ngrams[place])
+        lines.fail(f"each {n}-gram once", first + place, found)
     probs = _power(np.minimum(log_probs, 0.0))
     return ArpaSection(ngrams, probs, _power(np.array(log_backoff)))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rlm_tf.restricted.arpa_file import ArpaSection
 from rlm_tf.restricted.backoff_tables import BackoffLevel, BackoffTables
 
 Ngrams = tuple[np.ndarray, np.ndarray]
+SumsFound = Callable[[np.ndarray, np.ndarray], None]
 
 
 def tables_from_ngrams(
@@ -16,6 +19,7 @@ def tables_from_ngrams(
     contexts: list[Ngrams],
     *,
     normalize: bool,
+    sums_found: SumsFound | None = None,
 ) -> BackoffTables:
     """Builds the tables of a model with `P(w | u) = p(u, w)` or else `b(u) P(w | u')`.
 
@@ -26,11 +30,15 @@ def tables_from_ngrams(
         entries: For n = 2, 3, ...: ids `[E, n]`, all different, and `p` `[E]`.
         contexts: For m = 1, 2, ...: ids `[C, m]`, all different, and `b` `[C]`.
         normalize: Whether each distribution is divided by its sum.
+        sums_found: With `normalize`, told what each context's distribution summed to:
+            contexts `[C, m]` and sums `[C]`, for every length m.
     """
     size = len(base)
     wanted = _closed_contexts(entries, contexts)
     # What each context of the level below summed to before it was normalised.
     sums = np.array([base.sum() if normalize else 1.0])
+    if sums_found is not None and normalize:
+        sums_found(np.zeros([1, 0], np.int64), sums)
     tables = BackoffTables(base / sums[0], [])
     for (ngrams, probs), (context_ids, weights), closed in zip(
         entries, contexts, wanted, strict=True
@@ -46,6 +54,9 @@ def tables_from_ngrams(
             seen = np.bincount(numbers, weights=probs, minlength=len(keys))
             covered = np.bincount(numbers, weights=lower, minlength=len(keys))
             total = seen + backoff * np.maximum(1.0 - covered, 0.0)
+            if sums_found is not None:
+                _, place = np.unique(_keys(tables, closed), return_index=True)
+                sums_found(closed[place], total)
             # Words outside the vocabulary may have had everything: then back off.
             empty = total <= 0
             backoff[empty] = total[empty] = sums[keys // size][empty]

@@ -244,3 +244,10 @@ def test_failed_save_leaves_the_old_file(tmp_path, monkeypatch) -> None:
     with pytest.raises(OSError, match="disk full"):
         Vocabulary.build("b\n").save(path)
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_half_a_character_is_no_token():
+    message = r"token 1, .* has the lone surrogate U\+D83D at place 1"
+    with pytest.raises(ValueError, match=message):
+        Vocabulary(["<eos>", "a\ud83d"], "words")
+    assert len(Vocabulary(["<eos>", "\U0001f600"], "words")) == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -170,7 +172,7 @@ class TestMalformedFiles:
     @pytest.mark.parametrize(
         ("old", "new", "message"),
         [
-            ("\\data\\", "\\dat\\", r"line 29: expected '\\data\\', found the end"),
+            ("\\data\\", "\\dat\\", r"line 28: expected '\\data\\', found the end"),
             ("ngram 2=5", "ngram 3=5", "line 5: expected 'ngram 2=<count>'"),
             ("ngram 1=6", "", "line 5: expected 'ngram 1=<count>'"),
             (
@@ -192,7 +194,7 @@ class TestMalformedFiles:
             (
                 "\\end\\",
                 "",
-                r"line 29: expected '\\end\\', found the end of the fi",
+                r"line 28: expected '\\end\\', found the end of the fi",
             ),
             ("\\3-grams", "", r"line 23: expected '\\3-grams:', found ':'"),
         ],
@@ -237,6 +239,35 @@ class TestMalformedFiles:
             path.write_bytes(data)
             with pytest.raises(ValueError, match=r"bad\.arpa"):
                 read_arpa(path, ["a"])
+
+    def test_what_would_fill_the_memory_is_refused_at_once(self, tmp_path):
+        path = tmp_path / "bad.arpa"
+        header = b"".join(b"ngram %d=0\n" % n for n in range(1, 1000))
+        for content, message in (
+            (b"\n" * 10**8, "line 1001: expected at most 1,000 blank lines in a row"),
+            (b"x\n" * 10**6, r"line 10001: expected '\\data\\' within 10,000 lines"),
+            (b"x" * 10**8, "line 1: expected lines of at most 1,000,000 bytes"),
+            (b"\\data\\\n" + header, "line 22: expected n-grams of at most 20 words"),
+        ):
+            path.write_bytes(gzip.compress(content, 1))
+            tracemalloc.start()
+            with pytest.raises(ValueError, match=rf"bad\.arpa, {message}"):
+                read_arpa(path, ["a"])
+            assert tracemalloc.get_traced_memory()[1] < 5e6
+            tracemalloc.stop()
+
+    def test_sums_above_one_are_warned_of(self, tmp_path):
+        path = tmp_path / "odd.arpa"
+        path.write_text(FOREIGN.replace("-0.39794\ta b", "-0.01\ta b"))
+        message = r"after 'a' sum to 1\.\d+, .* \(1 of 3 contexts of 1 words\)"
+        with pytest.warns(UserWarning, match=message):
+            model = read_arpa(path, ["a", "b", "other"])
+        rows = model.probs_numpy(np.array([[0, 0], [1, 0]]))
+        np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-6)
+        path.write_text(FOREIGN)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            read_arpa(path, ["a", "b", "other"])
 
     def test_missing(self, tmp_path):
         with pytest.raises(FileNotFoundError):
