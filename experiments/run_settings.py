@@ -27,6 +27,22 @@ def settings_of(config: Any, corpus: Corpus) -> dict[str, Any]:
     return {**dataclasses.asdict(config), "text_sha256": text_digest(corpus)}
 
 
+def training_text(corpus: Corpus, fraction: float, batch_size: int) -> np.ndarray:
+    """Returns the first part of the training text, which `--fraction` asks for.
+
+    Raises:
+        ValueError: If that leaves less than a token for every row of a batch.
+    """
+    text = corpus.train[: int(len(corpus.train) * fraction)]
+    if len(text) < batch_size:
+        raise ValueError(
+            f"{corpus.name}: of {len(corpus.train):,} tokens to train on, --fraction="
+            f"{fraction:g} leaves {len(text)}; expected one for each of --batch_size="
+            f"{batch_size} rows at least. Take a longer text or a larger fraction."
+        )
+    return text
+
+
 def strategy_for(batch_size: int, name: str) -> tf.distribute.Strategy:
     """Returns the strategy of `--strategy`, whose replicas share a batch evenly.
 

@@ -13,6 +13,7 @@ import tqdm
 from experiments.benchmarks import machine
 from experiments.imm.config import RunConfig
 from experiments.imm.training import build_model
+from experiments.run_settings import training_text
 from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import released_graphs
@@ -36,7 +37,7 @@ def prepare(config: RunConfig, corpus: Corpus, steps: int) -> Inputs:
     Raises:
         ValueError: If there is too little text for so many timed steps and one more.
     """
-    text = corpus.train[: int(len(corpus.train) * config.fraction)]
+    text = training_text(corpus, config.fraction, config.batch_size)
     eos = corpus.vocabulary.eos_id
     batches = contiguous_batches(text, config.batch_size, config.window, prefix=eos)
     if steps >= batches.steps:

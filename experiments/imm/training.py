@@ -11,7 +11,7 @@ import numpy as np
 from experiments import run_files
 from experiments.imm.config import RunConfig
 from experiments.imm.row import Prepared, row_of
-from experiments.run_settings import settings_of, strategy_for
+from experiments.run_settings import settings_of, strategy_for, training_text
 from rlm_tf.data import Corpus, Noising, contiguous_batches
 from rlm_tf.file_errors import naming
 from rlm_tf.models import (
@@ -38,7 +38,7 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
     """
     keras.utils.set_random_seed(config.seed)
     size = len(corpus.vocabulary)
-    text = corpus.train[: int(len(corpus.train) * config.fraction)]
+    text = training_text(corpus, config.fraction, config.batch_size)
     # Every model is also interpolated with each of the two, for a fair comparison.
     n_grams = {
         name: KneserNey(config.restricted_order).fit(tokens, size)

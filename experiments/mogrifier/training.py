@@ -16,7 +16,12 @@ from experiments.benchmarks import machine
 from experiments.mogrifier.analysis import analyse
 from experiments.mogrifier.config import RunConfig
 from experiments.mogrifier.model import build_model, width_of
-from experiments.run_settings import settings_of, strategy_for, text_digest
+from experiments.run_settings import (
+    settings_of,
+    strategy_for,
+    text_digest,
+    training_text,
+)
 from rlm_tf import averaging, evaluation
 from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
 from rlm_tf.file_errors import naming
@@ -64,7 +69,7 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
     """
     keras.utils.set_random_seed(config.seed)
     size = len(corpus.vocabulary)
-    text = corpus.train[: int(len(corpus.train) * config.fraction)]
+    text = training_text(corpus, config.fraction, config.batch_size)
     batches = contiguous_batches(
         text, config.batch_size, config.window, prefix=corpus.vocabulary.eos_id
     )

@@ -18,7 +18,7 @@ from experiments.benchmarks import machine
 from experiments.benchmarks.lstm import train_function_step
 from experiments.benchmarks.timing import elapsed
 from experiments.run_list import Run
-from experiments.run_settings import settings_of, strategy_for
+from experiments.run_settings import settings_of, strategy_for, training_text
 from experiments.vae.config import VaeConfig
 from experiments.vae.model import build_model
 from experiments.vae.report import NEEDS
@@ -95,7 +95,7 @@ def prepare(
         settings = dataclasses.asdict(config)
     else:
         size, end_id = len(corpus.vocabulary), corpus.vocabulary.eos_id
-        cut = corpus.train[: int(len(corpus.train) * config.fraction)]
+        cut = training_text(corpus, config.fraction, config.batch_size)
         sentences = {
             name: SentenceBatches(
                 text, end_id, config.batch_size, config.most_tokens, config.seed

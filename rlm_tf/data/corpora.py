@@ -173,8 +173,10 @@ def _encode(
             raise ValueError(f"{paths[split]}, {error}") from None
         if ids.size == 0:
             raise ValueError(
-                f"{paths[split]}: nothing is left for the {split} split: the text is "
-                "too short."
+                f"{paths[split]}: {len(text)} bytes of text are left for the {split} "
+                "split, which make no token. A longer text can be cut into three "
+                "(`load_text_corpus` says how), or give files of their own for "
+                "training, validation and test."
             )
         if expected is not None and ids.size != expected[number]:
             short = ids.size < expected[number]

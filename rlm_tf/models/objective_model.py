@@ -57,6 +57,10 @@ class ObjectiveModel(DeclaredModel):
     * phases of terms. `phase`, 0 at first, counts in checkpoints and not in `.keras`
       files; `rlm_tf.training.SwitchPhase` moves it.
 
+    A loaded `.keras` file goes on from its weights and optimiser, but its seed
+    generators begin anew, as everywhere in Keras: dropout and samples are other ones
+    than without the break. `rlm_tf.training.ExactResume` keeps them.
+
     Args:
         term_names: Names of all terms, of subclasses that return a list of `Term` from
             `objective_terms` in place of declaring `term_specs`.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import io
 import os
 import re
 import zlib
-from typing import IO, NoReturn, cast
+from typing import IO, NoReturn
 
 import numpy as np
 
@@ -109,8 +110,9 @@ def parse_arpa(path: str | os.PathLike[str]) -> ArpaFile:
         file.seek(0)
         if not packed:
             return _parse(_Lines(path, file))
-        with gzip.open(file) as stream:
-            return _parse(_Lines(path, cast("IO[bytes]", stream)))
+        # Its own lines pass through Python one by one.
+        with io.BufferedReader(gzip.GzipFile(fileobj=file)) as stream:
+            return _parse(_Lines(path, stream))
 
 
 def _parse(lines: _Lines) -> ArpaFile:

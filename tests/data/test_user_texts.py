@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.run_settings import training_text
 from rlm_tf.data import load_corpus, load_text_corpus
 from rlm_tf.data.published_corpora import PUBLISHED, SPLITS
 from rlm_tf.data.tokenisation import RULES
@@ -109,3 +110,21 @@ def test_a_path_that_is_not_there(tmp_path, name: str) -> None:
     (tmp_path / name).mkdir(parents=True)
     with pytest.raises(FileNotFoundError, match="is a folder"):
         load_corpus(str(tmp_path / name))
+
+
+def test_a_text_without_tokens_says_what_to_do(tmp_path):
+    path = tmp_path / "blank.txt"
+    path.write_text("\n\n\n")
+    message = r"0 bytes of text are left for the valid split.*files of their own"
+    with pytest.raises(ValueError, match=message):
+        load_text_corpus(path)
+
+
+def test_a_part_of_a_text_without_a_token_for_each_row(tmp_path):
+    path = tmp_path / "line.txt"
+    path.write_text("the quick brown fox jumps over the lazy dog\n")
+    corpus = load_text_corpus(path)
+    message = r"of 8 tokens to train on, --fraction=0.5 leaves 4; .*batch_size=5 rows"
+    with pytest.raises(ValueError, match=message):
+        training_text(corpus, 0.5, 5)
+    assert len(training_text(corpus, 0.5, 4)) == 4
