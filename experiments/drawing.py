@@ -67,6 +67,18 @@ def percentile_bars(
     axes.errorbar(x, means, bars, color=colour, label=label, **options)
 
 
+def shared_legend(axes: Any, panels: Iterable[Any]) -> None:
+    """Makes of an empty cell of a grid the one legend of its panels."""
+    handles: dict[str, Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+        # So that `save` makes none.
+        panel.legend([], [], frameon=False)
+    axes.set_axis_off()
+    axes.legend(handles.values(), handles, fontsize=11, loc="center", frameon=False)
+
+
 def save(figure: Any, path: pathlib.Path) -> None:
     """Writes a figure, with grids and, where there are labels, legends."""
     for axes in figure.axes:

@@ -162,6 +162,8 @@ def learning_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
             axes.plot(positions, losses, color=colour, label=label, lw=1.5)
             raw = [point.get("averaged_raw_loss") or math.nan for point in curve]
             axes.plot(positions, raw, color=colour, lw=0.5)
+    for width, label in ((1.5, "averaged weights"), (0.5, "the run's own weights")):
+        axes.plot([], [], color="black", lw=width, label=label)
     if math.isfinite(lowest):
         margin = 0.05 * (highest - lowest) + 0.01
         axes.set_ylim(lowest - margin, highest + margin)

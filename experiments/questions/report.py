@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 
-from experiments.drawing import distinct, save, table
+from experiments.drawing import distinct, save, shared_legend, table
 from experiments.questions import text_report
 
 Numbers = dict[str, Any]
@@ -114,19 +115,32 @@ def _coefficient_rules(numbers: Numbers, path: pathlib.Path) -> str:
     return table(("rule", *[f"n = {n} (gain), mean ratio" for n in sizes]), rows)
 
 
+# What the horizontal axis counts, by the way in which P_hat is imperfect.
+_AMOUNTS = {
+    "temperature": "temperature of P_hat",
+    "label noise": "share of P_hat's labels that are flipped",
+    "pairs": "pairs (x1, y) that P_hat was counted from",
+}
+
+
 def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     cells, grid = numbers["cells"], numbers["grid"]
     kinds = distinct(cell["kind"] for cell in cells)
-    figure, panels = plt.subplots(
-        1, len(kinds) + 2, figsize=(4 * len(kinds) + 8, 3.8), layout="constrained"
+    # Two panels of the grid world, and a place for the legend.
+    columns = math.ceil((len(kinds) + 3) / 2)
+    figure, grid_of_axes = plt.subplots(
+        2, columns, figsize=(4.5 * columns, 7.2), layout="constrained"
     )
+    panels = list(grid_of_axes.flat[: len(kinds) + 2])
+    names = distinct(cell["arm"] for cell in (*cells, *grid) if cell["arm"] != "none")
+    colours = {name: f"C{number}" for number, name in enumerate(names)}
     for axes, kind in zip(panels, kinds, strict=False):
         members = [cell for cell in cells if cell["kind"] == kind]
-        _lines(axes, members, "arm")
+        _lines(axes, members, "arm", colours=colours)
         axes.axhline(
             numbers["plain"]["mean"], color="black", ls=":", lw=1, label="none"
         )
-        axes.set(title=kind, ylabel="test accuracy")
+        axes.set(title=kind, xlabel=_AMOUNTS.get(kind), ylabel="test accuracy")
         if kind != "label noise":
             axes.set_xscale("log")
             amounts = distinct(cell["amount"] for cell in members)
@@ -135,9 +149,18 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     (none,) = [cell for cell in grid if cell["kind"] == "none"]
     others = ("uniform", "opposite")
     for axes, kind in zip(panels[-2:], others, strict=True):
-        _lines(axes, [c for c in grid if c["kind"] == kind], "arm")
+        members = [cell for cell in grid if cell["kind"] == kind]
+        _lines(axes, members, "arm", colours=colours)
         axes.axhline(none["mean"], color="black", ls=":", lw=1, label="none")
-        axes.set(title=f"grid: share of the {kind} policy", ylabel="return")
+        axes.set(
+            title=f"grid world: {kind} policy",
+            xlabel=f"share of the {kind} policy in P_hat",
+            ylabel="return",
+        )
+    spare = grid_of_axes.flat[len(panels) :]
+    for axes in spare:
+        axes.set_axis_off()
+    shared_legend(spare[0], panels)
     save(figure, path)
     arms = distinct(cell["arm"] for cell in cells)
     rows = []
@@ -232,7 +255,11 @@ def _gain(cell: Mapping[str, float], digits: int = 3) -> str:
 
 
 def _lines(
-    axes: Any, cells: Sequence[Numbers], key: str, along: str = "amount"
+    axes: Any,
+    cells: Sequence[Numbers],
+    key: str,
+    along: str = "amount",
+    colours: Mapping[str, str] | None = None,
 ) -> None:
     """Draws one line for each value of `key`: means and two standard errors."""
     for name in distinct(cell[key] for cell in cells):
@@ -241,6 +268,7 @@ def _lines(
             [cell[along] for cell in members],
             [cell["mean"] for cell in members],
             [2 * cell["error"] for cell in members],
+            color=(colours or {}).get(name),
             marker="o",
             ms=3,
             capsize=2,

@@ -16,10 +16,20 @@ def restrictions(numbers: Numbers, path: pathlib.Path) -> str:
     """Draws perplexities by restricted models; returns their table."""
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(6.5, 3.5), layout="constrained")
-    names = [cell["arm"] for cell in cells]
-    axes.barh(names[::-1], [cell["test"] for cell in cells][::-1], color="#0072b2")
-    low = min(cell["test"] for cell in cells)
-    axes.set_xlim(left=0.9 * low)
+    # Points: bars would have to begin at 0, where differences cannot be seen.
+    for place, cell in enumerate(cells):
+        axes.plot(cell["test"], place, "o", color="#0072b2")
+        axes.annotate(
+            f"{cell['test']:.1f}",
+            (cell["test"], place),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )
+    axes.set_yticks(range(len(cells)), [cell["arm"] for cell in cells])
+    axes.invert_yaxis()
+    axes.margins(x=0.15, y=0.08)
     axes.set_xlabel("test perplexity")
     save(figure, path)
     rows = [(c["arm"], f"{c['valid']:.2f}", f"{c['test']:.2f}") for c in cells]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 
-from experiments.drawing import save, table
+from experiments.drawing import save, shared_legend, table
 from experiments.vae.published import BEST_OF_SENTENCES
 from experiments.vae.report import Row, frontier_of, lines_of
 
@@ -137,6 +137,9 @@ def sentences_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
         axes.set(
             title=title, xlabel="latent usage, nats a token", ylabel="NLL, nats a token"
         )
-    for axes in grid.flat[len(panels) :]:
+    used, spare = grid.flat[: len(panels)], grid.flat[len(panels) :]
+    for axes in spare:
         axes.set_axis_off()
+    if spare.size:
+        shared_legend(spare[0], used)
     save(figure, path)
