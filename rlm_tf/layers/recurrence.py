@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -44,10 +44,7 @@ class Recurrence:
         self._step = step
         self._jit_loop = jit_loop
         self._functions = {
-            jit: (
-                tf.function(self._forward, jit_compile=jit or None, autograph=False),
-                tf.function(self._backward, jit_compile=jit or None, autograph=False),
-            )
+            jit: (_compiled(self._forward, jit), _compiled(self._backward, jit))
             for jit in (False, True)
         }
 
@@ -228,6 +225,14 @@ def _no_second_derivative(*_: tf.Tensor) -> Any:
         "Recurrence: second derivatives of the fast loop are not implemented; run the "
         "cell in keras.layers.RNN for them."
     )
+
+
+def _compiled(function: Callable[..., Any], jit: bool) -> Callable[..., Any]:
+    compiled = tf.function(function, jit_compile=jit or None, autograph=False)
+    # TensorFlow counts together what the loops of all layers and models trace, which is
+    # once for each size of a window, as meant, and would warn of it.
+    compiled._omit_frequent_tracing_warning = True
+    return compiled
 
 
 def _array(element: tf.Tensor, steps: int | tf.Tensor) -> tf.TensorArray:

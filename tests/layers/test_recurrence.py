@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
 from rlm_tf.layers import LSTMCell, Recurrent
 from rlm_tf.layers.cudnn_lstm import cudnn_lstm
@@ -253,3 +254,23 @@ def test_layer_survives_its_config(rng):
     assert copy.get_config() == layer.get_config()
     inputs = random(rng, (T, B, D))
     np.testing.assert_array_equal(copy(inputs)[0], layer(inputs)[0])
+
+
+def test_one_trace_for_every_size_is_no_warning(monkeypatch):
+    """TensorFlow warns of five traces in ten calls, of all loops together."""
+    detectors = polymorphic_function._FrequentTracingDetectorManager()
+    monkeypatch.setattr(
+        polymorphic_function, "_frequent_tracing_detector_manager", detectors
+    )
+    warnings: list[str] = []
+    monkeypatch.setattr(polymorphic_function.logging, "warning", warnings.append)
+    layers = [Recurrent(LSTMCell(2), jit_loop=False) for _ in range(3)]
+    for layer in layers:
+        for steps in (1, 2):
+            layer(tf.zeros([1, steps, 3]))
+    assert not warnings
+    # It would have told: this is what it counts.
+    repeated = tf.function(lambda x: x)
+    for size in range(1, 7):
+        repeated(tf.zeros([size]))
+    assert warnings
