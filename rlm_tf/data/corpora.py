@@ -15,7 +15,7 @@ import numpy as np
 from rlm_tf.data import text_files
 from rlm_tf.data.published_corpora import PUBLISHED, SPLITS, PublishedCorpus
 from rlm_tf.data.python_docs import python_docs
-from rlm_tf.data.tokenisation import check_rule
+from rlm_tf.data.tokenisation import EOS, UNK, check_rule, count_tokens
 from rlm_tf.data.vocabulary import Vocabulary
 
 PYTHON_DOCS = "python-docs"
@@ -122,8 +122,9 @@ def load_text_corpus(
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If a file is empty, damaged, badly encoded or too short to be cut;
-            names the file, and the line where there is one.
+        ValueError: If a file is empty, damaged, badly encoded or too short to be cut,
+            or has no token that is frequent enough to be learnt; names the file, and
+            the line where there is one.
     """
     check_rule(rule)
     if (valid is None) != (test is None):
@@ -138,6 +139,7 @@ def load_text_corpus(
         if not all(parts):
             parts = text_files.cut(whole, (0.9, 0.95), at_lines=False)
         texts = dict(zip(SPLITS, parts, strict=True))
+        _check_parts(texts, train, rule)
     options: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
     if rule != "bytes":
         options["unknown"] = True
@@ -145,7 +147,31 @@ def load_text_corpus(
             options["min_count"] = 1 if rule == "characters" else 2
     given = {name: value for name, value in options.items() if value is not None}
     vocabulary = Vocabulary.build(texts["train"], rule, **given)
+    if {EOS, UNK}.issuperset(vocabulary.tokens):
+        least = given.get("min_count", 1)
+        times = f"{least} times" if least > 1 else "at all"
+        raise ValueError(
+            f"{paths['train']}: the training text has nothing to learn from: under the "
+            f"rule {rule!r}, no token but line ends occurs {times} in it. Give more "
+            "text" + (", or a lower `min_count`." if least > 1 else ".")
+        )
     return _encode(str(train), texts, vocabulary, paths)
+
+
+def _check_parts(texts: dict[str, bytes], path: Path, rule: str) -> None:
+    """Raises ValueError if a text was too short to be cut into its splits."""
+    for split, text in texts.items():
+        # The beginning tells, as a rule, and costs nothing.
+        if any(count_tokens([part], rule) for part in (text[:1000], text)):
+            continue
+        whole = b"".join(texts.values())
+        lines = whole.count(b"\n") + (not whole.endswith(b"\n"))
+        raise ValueError(
+            f"{path}: a text of {lines} line{'s' * (lines > 1)} and {len(whole)} bytes "
+            "is too short to be cut into 90 % for training, 5 % for validation and 5 % "
+            f"for the test: nothing is left for the {split} split. Give more text, or "
+            "files of their own as `valid` and `test`."
+        )
 
 
 def _read(path: Path, rule: str) -> bytes:

@@ -57,7 +57,7 @@ def read_bytes(path: str | os.PathLike[str], member: str | None = None) -> bytes
     ) as error:
         raise ValueError(f"{path}: cannot be read: {error}.") from error
     if not data:
-        raise ValueError(f"{path}: the file is empty.")
+        raise ValueError(f"{path}: the file is empty; expected text.")
     return data
 
 

@@ -103,6 +103,28 @@ def test_options_reach_the_vocabulary(tmp_path) -> None:
         load_text_corpus(path, min_count=0)
 
 
+@pytest.mark.parametrize(
+    ("text", "rule", "message"),
+    [
+        ("", "words", "the file is empty; expected text"),
+        (
+            "hello",
+            "words",
+            "1 line and 6 bytes is too short.* for the valid split",
+        ),
+        ("a", "characters", "1 line and 1 bytes is too .*for the train split.*`valid`"),
+        (" \t ", "words", "1 line and 4 bytes is too short .* for the train split"),
+        ("the cat sat here", "words", "no token but line ends occurs 2 .*`min_count`"),
+        ("\n" * 50, "characters", "no token but line ends occurs at all in it. Give"),
+    ],
+)
+def test_texts_that_are_too_short(tmp_path, text: str, rule: str, message: str) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"t\.txt: .*{message}"):
+        load_text_corpus(path, rule=rule)
+
+
 @pytest.mark.parametrize("name", ["text.txt", "folder/text"])
 def test_a_path_that_is_not_there(tmp_path, name: str) -> None:
     with pytest.raises(FileNotFoundError, match="is not there; expected the path of"):
@@ -110,14 +132,6 @@ def test_a_path_that_is_not_there(tmp_path, name: str) -> None:
     (tmp_path / name).mkdir(parents=True)
     with pytest.raises(FileNotFoundError, match="is a folder"):
         load_corpus(str(tmp_path / name))
-
-
-def test_a_text_without_tokens_says_what_to_do(tmp_path):
-    path = tmp_path / "blank.txt"
-    path.write_text("\n\n\n")
-    message = r"0 bytes of text are left for the valid split.*files of their own"
-    with pytest.raises(ValueError, match=message):
-        load_text_corpus(path)
 
 
 def test_a_part_of_a_text_without_a_token_for_each_row(tmp_path):
