@@ -5,11 +5,13 @@ export RLM_DATA_DIR
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+QUICK := $(addprefix tests/,objectives layers metrics optimizers data envs restricted \
+    test_checks.py test_numerics.py test_seeds.py test_distribution.py)
 
-.PHONY: help venv peers demo test lint types check benchmark clean
+.PHONY: help venv peers demo quick test test-all budgets lint types check benchmark clean
 
 help:  ## Lists the targets.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 venv: $(VENV)/.installed  ## Creates .venv with the pinned packages.
 
@@ -29,8 +31,17 @@ demo: venv  ## Trains with and without IMM on the embedded corpus, compares, exp
 	$(BIN)/python -m experiments.imm_lm --preset=small --min_count=1 \
 	    --output_dir=runs/demo --export=saved_models/demo
 
-test: venv  ## Runs the whole test suite.
+quick: venv  ## Tests of pure functions and layers, for every few minutes.
+	$(BIN)/python -m pytest -m "not slow and not landing" $(QUICK)
+
+test: venv  ## Tests of every promise, but for what only landing needs.
+	$(BIN)/python -m pytest -m "not landing"
+
+test-all: venv  ## The whole suite: kills, long runs, several processes, too.
 	$(BIN)/python -m pytest
+
+budgets: venv  ## Measures tests/budgets.json anew, on a quiet machine.
+	$(BIN)/python -m pytest --write_budgets
 
 lint: venv  ## Checks style.
 	$(BIN)/ruff check .
@@ -39,7 +50,7 @@ lint: venv  ## Checks style.
 types: venv  ## Checks types.
 	$(BIN)/mypy
 
-check: lint types test  ## All of the above.
+check: lint types test-all  ## Style, types and the whole suite.
 
 benchmark: peers  ## Measures speed and memory beside other implementations.
 	$(BIN)/python -m experiments.benchmark --preset=small --output_dir=runs/benchmark

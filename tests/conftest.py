@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from rlm_tf.distribution import strategy
 from rlm_tf.training import released_graphs
+from tests import budgets
 
 # Two logical devices on every machine, so that MirroredStrategy has two replicas. This
 # must precede the first operation.
@@ -47,6 +48,26 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option of `make budgets`."""
+    parser.addoption(
+        "--write_budgets",
+        action="store_true",
+        help="write tests/budgets.json from what the files take now",
+    )
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Says which files took longer than their budget of seconds."""
+    taken = budgets.seconds_by_file(terminalreporter.stats.values())
+    if config.getoption("write_budgets"):
+        budgets.write(taken)
+    for line in budgets.exceeded(taken):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")
