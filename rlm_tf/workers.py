@@ -95,6 +95,15 @@ class Workers:
             self.total([0.0])
 
 
+def data_sharing() -> tf.data.Options:
+    """Returns the options of data sets whose batches workers share."""
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.DATA
+    )
+    return options
+
+
 @contextlib.contextmanager
 def lost_worker_named() -> Iterator[None]:
     """Turns what TensorFlow says when another process has ended into one line.

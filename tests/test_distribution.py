@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import tensorflow as tf
 
@@ -17,10 +19,43 @@ def test_names():
     assert strategy("mirrored", ["CPU:0"]) is mirrored
 
 
-@pytest.mark.parametrize("name", ["multi_worker_mirrored", "parameter_server", "tpu"])
-def test_what_does_not_work_says_why(name):
-    with pytest.raises(ValueError, match=f"`{name}` is not offered: .*mirrored"):
-        strategy(name)
+def test_what_does_not_work_says_why():
+    with pytest.raises(ValueError, match="`parameter_server` is not offered"):
+        strategy("parameter_server")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it is not set"),
+        ("{", "it reads '{'"),
+        ('{"task": 1}', "KeyError"),
+        ({"cluster": {"worker": ["a:1"], "ps": ["a:2"]}}, r"found \['ps', 'worker'\]"),
+        ({"cluster": {"worker": "a:1"}}, "a list of addresses, found 'a:1'"),
+        ({"cluster": {"worker": ["a:1"]}}, r"must be in \[0, 1\), found 1"),
+    ],
+)
+def test_clusters_that_are_none(text, problem, monkeypatch):
+    if isinstance(text, dict):
+        text = json.dumps(text | {"task": {"type": "worker", "index": 1}})
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ValueError, match=rf"TF_CONFIG of each process, .*{problem}"):
+        strategy("multi_worker_mirrored")
+
+
+def test_workers_are_asked_for_too_late(monkeypatch):
+    tf.constant(1) + 1
+    cluster = {"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}}
+    task = {"type": "worker", "index": 0}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(cluster | {"task": task}))
+    with pytest.raises(RuntimeError, match="at the start of the program"):
+        strategy("multi_worker_mirrored")
+
+
+@pytest.mark.parametrize("name", ["local", "grpc://127.0.0.1:1", "grpc://nobody"])
+def test_a_tpu_that_is_not_there(name):
+    with pytest.raises(ValueError, match=f"there is no TPU '{name}' that this Tens"):
+        strategy("tpu", tpu=name)
 
 
 def test_errors():
@@ -32,6 +67,10 @@ def test_errors():
         strategy("one_device", [])
     with pytest.raises(ValueError, match="takes no `devices`"):
         strategy("default", ["CPU:0"])
+    with pytest.raises(ValueError, match="goes with the strategy `tpu`, found 'tpu'"):
+        strategy("tpu")
+    with pytest.raises(ValueError, match="found 'mirrored' and tpu='local'"):
+        strategy("mirrored", tpu="local")
 
 
 def test_logical_cpus_after_tensorflow_started():

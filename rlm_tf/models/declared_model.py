@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.models.term import Term, TermLoss, TermSpec
+from rlm_tf.models.worker_model import WorkerModel
 from rlm_tf.nested_config import NestedConfig
 
 
@@ -22,7 +23,7 @@ class _CompletedModels(abc.ABCMeta):
         return model
 
 
-class DeclaredModel(NestedConfig, keras.Model, metaclass=_CompletedModels):
+class DeclaredModel(NestedConfig, WorkerModel, metaclass=_CompletedModels):
     """Base class of `ObjectiveModel`, which says what the declarations mean.
 
     Args:

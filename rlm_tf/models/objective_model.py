@@ -283,15 +283,9 @@ class ObjectiveModel(DeclaredModel):
         """Evaluates as `keras.Model.evaluate`, and logs what evaluation updates."""
         self._evaluates = True
         try:
-            with plain_errors():
-                return super().evaluate(*args, **kwargs)
+            return super().evaluate(*args, **kwargs)
         finally:
             self._evaluates = False
-
-    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """Trains as `keras.Model.fit`."""
-        with plain_errors():
-            return super().fit(*args, **kwargs)
 
     def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Trains as `keras.Model.train_on_batch`."""

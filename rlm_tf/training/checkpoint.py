@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -9,15 +10,17 @@ import os
 import pathlib
 import re
 import shutil
+import sys
 import zipfile
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.file_errors import naming
+from rlm_tf.workers import Workers
 
 # What is written, see `Checkpoint.format`. Raise it when a checkpoint gets a meaning
 # that older code would misread, say so here, and teach `_load` the formats before.
@@ -26,9 +29,11 @@ from rlm_tf.file_errors import naming
 #      their `frozen_models`, whatever attribute holds them, are a digest.
 FORMAT = 1
 
+_Arrays: TypeAlias = Mapping[str, np.ndarray]
 _LOGGER = logging.getLogger(__name__)
 _NAME = re.compile(r"checkpoint-(\d{8})")
 _STATE, _ARRAYS, _MANIFEST = "state.json", "arrays.npz", "manifest.json"
+_OWN = re.compile(r"worker-\d{5}\.(json|npz)")
 # What reading a file may raise that is not what was written.
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError)
 
@@ -65,6 +70,10 @@ class CheckpointStore:
     skips a checkpoint that does not agree with it. Loading runs nobody's code (JSON and
     `.npz` without pickles).
 
+    Of several workers, which all have to see the same folder, each writes the arrays of
+    its own replicas (`worker-00001.{json,npz}`), the chief everything else; its
+    manifest and the new name come when all are done.
+
     Args:
         directory: Created when the first checkpoint is written.
         keep: How many checkpoints to keep, at least 1; 2 survive damage to the last.
@@ -84,13 +93,19 @@ class CheckpointStore:
             )
 
     def save(
-        self, state: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+        self,
+        state: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        own: Mapping[str, np.ndarray] | None = None,
+        workers: Workers | None = None,
     ) -> pathlib.Path:
         """Writes one more checkpoint, then removes the oldest ones.
 
         Args:
             state: JSON object; not-a-number and infinity are allowed.
-            arrays: Arrays of numbers, bfloat16 included.
+            arrays: Arrays of numbers, bfloat16 included; the same on all workers.
+            own: Those of this worker alone, under names that no other worker has.
+            workers: All workers, each of which has to call this; None: there is one.
 
         Returns:
             The folder of the checkpoint.
@@ -98,33 +113,73 @@ class CheckpointStore:
         Raises:
             OSError: If it cannot be written; names the file. The others stay.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
-        for leftover in self.directory.glob(".partial-*"):
-            _remove(leftover)
+        workers = workers or Workers(tf.distribute.get_strategy())
         number = max((_number(path) for path in self.paths()), default=0) + 1
+        number = workers.chiefs(number)
         partial = self.directory / f".partial-{number:08d}"
-        partial.mkdir()
         path = self.directory / f"checkpoint-{number:08d}"
         try:
-            _write(partial, state, arrays)
-            os.rename(partial, path)
+            with _together(workers, "made"):
+                if workers.is_chief:
+                    self.directory.mkdir(parents=True, exist_ok=True)
+                    for leftover in self.directory.glob(".partial-*"):
+                        _remove(leftover)
+                    partial.mkdir()
+            with _together(workers, "written"):
+                if workers.is_chief:
+                    _write(partial, state, {**arrays, **(own or {})})
+                else:
+                    _write_own(partial, workers.index, own or {})
+            with _together(workers, "completed"):
+                if workers.is_chief:
+                    _write_manifest(partial)
+                    os.rename(partial, path)
         except BaseException:
             # On a full disk it would be in the way of what comes next.
-            shutil.rmtree(partial, ignore_errors=True)
+            if workers.is_chief:
+                shutil.rmtree(partial, ignore_errors=True)
             raise
-        _flush(self.directory)
-        for old in self.paths()[: -self.keep]:
-            _remove(old)
+        if workers.is_chief:
+            _flush(self.directory)
+            for old in self.paths()[: -self.keep]:
+                _remove(old)
         return path
 
-    def load_latest(self) -> Checkpoint | None:
+    def load_latest(self, workers: Workers | None = None) -> Checkpoint | None:
         """Returns the newest checkpoint that is whole, or None if there is none.
 
         A damaged one is named in a warning of the logger, with what is wrong with it.
 
+        Args:
+            workers: All workers, each of which has to call this and gets the same
+                checkpoint, with the arrays of all; None: there is one.
+
         Raises:
-            ValueError: If the newest is of a format that this version does not know.
+            ValueError: If the newest is of a format that this version does not know, or
+                a worker does not see what the chief sees.
         """
+        workers = workers or Workers(tf.distribute.get_strategy())
+        if not workers.are_several:
+            return self._newest()
+        found = None
+        with _together(workers, "read"):
+            found = self._newest() if workers.is_chief else None
+        number = workers.chiefs(0 if found is None else _number(found.path))
+        if number == 0:
+            return None
+        with _together(workers, "read"):
+            path = self.directory / f"checkpoint-{number:08d}"
+            try:
+                return found or _load(path)
+            except (*_DAMAGE, zipfile.BadZipFile) as error:
+                raise ValueError(
+                    f"CheckpointStore: worker {workers.index} cannot read {path}, from "
+                    f"which the chief goes on ({error}). All workers need the same "
+                    "folder, on a file system that they share."
+                ) from None
+        return None
+
+    def _newest(self) -> Checkpoint | None:
         paths = self.paths()
         for path in reversed(paths):
             try:
@@ -158,33 +213,74 @@ class _UnknownFormatError(Exception):
     """A checkpoint is of a later version than this."""
 
 
-def _write(
-    partial: pathlib.Path, state: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-) -> None:
-    # Dtypes that NumPy does not know (kind V) would come back as raw bytes.
-    foreign = {
-        name: tf.as_dtype(array.dtype).name
-        for name, array in arrays.items()
-        if array.dtype.kind == "V"
-    }
+@contextlib.contextmanager
+def _together(workers: Workers, done: str) -> Iterator[None]:
+    """Lets workers go on when all have done what is inside.
+
+    Raises:
+        OSError: If another worker has failed; what fails here is raised as it is.
+    """
+    failed = True
+    try:
+        yield
+        failed = False
+    finally:
+        # Not after a lost connection, which there would be once more.
+        if workers.are_several and not isinstance(sys.exception(), ConnectionError):
+            anywhere = workers.any(failed)[0]
+            if anywhere and not failed:
+                raise OSError(
+                    f"The checkpoint could not be {done} by another worker, which says "
+                    "why."
+                )
+
+
+def _write(partial: pathlib.Path, state: Mapping[str, Any], arrays: _Arrays) -> None:
     path = partial / _STATE
     with naming(path), path.open("w", encoding="utf-8") as file:
-        json.dump({"state": dict(state), "dtypes": foreign}, file)
-    path = partial / _ARRAYS
+        json.dump({"state": dict(state), "dtypes": _foreign(arrays)}, file)
+    _write_arrays(partial / _ARRAYS, arrays)
+    _flush(partial / _STATE)
+    _flush(partial / _ARRAYS)
+
+
+def _write_own(partial: pathlib.Path, index: int, arrays: _Arrays) -> None:
+    """Writes what one of several workers has for itself."""
+    path = partial / f"worker-{index:05d}.json"
+    with naming(path), path.open("w", encoding="utf-8") as file:
+        json.dump({"dtypes": _foreign(arrays)}, file)
+    _write_arrays(path.with_suffix(".npz"), arrays)
+    _flush(path)
+    _flush(path.with_suffix(".npz"))
+
+
+def _write_manifest(partial: pathlib.Path) -> None:
+    manifest: dict[str, Any] = {"format": FORMAT}
+    manifest |= {p.name: _describe(p) for p in sorted(partial.iterdir())}
+    path = partial / _MANIFEST
+    with naming(path), path.open("w", encoding="utf-8") as file:
+        json.dump(manifest, file)
+    _flush(path)
+    _flush(partial)
+
+
+def _write_arrays(path: pathlib.Path, arrays: _Arrays) -> None:
+    foreign = _foreign(arrays)
     with naming(path), zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             if name in foreign:
                 array = array.view(f"u{array.dtype.itemsize}")
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
-    manifest: dict[str, Any] = {"format": FORMAT}
-    manifest |= {name: _describe(partial / name) for name in (_STATE, _ARRAYS)}
-    path = partial / _MANIFEST
-    with naming(path), path.open("w", encoding="utf-8") as file:
-        json.dump(manifest, file)
-    for name in (_STATE, _ARRAYS, _MANIFEST):
-        _flush(partial / name)
-    _flush(partial)
+
+
+def _foreign(arrays: _Arrays) -> dict[str, str]:
+    """Returns dtypes that NumPy does not know: they would come back as raw bytes."""
+    return {
+        name: tf.as_dtype(array.dtype).name
+        for name, array in arrays.items()
+        if array.dtype.kind == "V"
+    }
 
 
 def _load(path: pathlib.Path) -> Checkpoint:
@@ -197,7 +293,8 @@ def _load(path: pathlib.Path) -> Checkpoint:
             f"{path} has format {number}, this version of rlm_tf reads formats up to "
             f"{FORMAT}. Go on with the version that wrote it, or start anew."
         )
-    for name in (_STATE, _ARRAYS):
+    owned = sorted(name for name in manifest if _OWN.fullmatch(name))
+    for name in (_STATE, _ARRAYS, *owned):
         expected, found = manifest[name], _describe(path / name)
         if expected != found:
             raise ValueError(f"{name} should have {expected}, found {found}")
@@ -205,11 +302,22 @@ def _load(path: pathlib.Path) -> Checkpoint:
     state, dtypes = content["state"], content["dtypes"]
     if not isinstance(state, dict) or not isinstance(dtypes, dict):
         raise ValueError(f"{_STATE} should hold two JSON objects")
-    with np.load(path / _ARRAYS, allow_pickle=False) as archive:
+    arrays = _read_arrays(path / _ARRAYS, dtypes)
+    for name in owned:
+        if name.endswith(".json"):
+            archive = (path / name).with_suffix(".npz")
+            arrays |= _read_arrays(archive, _object(path / name)["dtypes"])
+    return Checkpoint(path, state, arrays, number)
+
+
+def _read_arrays(
+    path: pathlib.Path, dtypes: Mapping[str, str]
+) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     for name, dtype in dtypes.items():
         arrays[name] = arrays[name].view(tf.as_dtype(dtype).as_numpy_dtype)
-    return Checkpoint(path, state, arrays, number)
+    return arrays
 
 
 def _object(path: pathlib.Path) -> dict[str, Any]:

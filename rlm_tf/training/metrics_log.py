@@ -16,6 +16,7 @@ from rlm_tf.checks import check_integer
 from rlm_tf.file_errors import naming
 from rlm_tf.training.learning_rate import get_learning_rates
 from rlm_tf.training.monitor import read_metrics
+from rlm_tf.workers import Workers
 
 _REMEDY = "Put the file back, or start anew (resume=False; --noresume)."
 
@@ -29,6 +30,8 @@ class MetricsLog(keras.callbacks.Callback):
     that are done, and the metrics as they stand then. Values that are not finite are
     null. Put it first in `ExactResume(callbacks=...)`: then the learning rate is the
     one that the epoch was trained with.
+
+    Of several workers only the chief writes.
 
     As one of `ExactResume`'s callbacks it drops, on resuming, the rows that are younger
     than the checkpoint. Otherwise a new run overwrites the file.
@@ -91,7 +94,7 @@ class MetricsLog(keras.callbacks.Callback):
 
     def get_state(self) -> dict[str, Any]:
         """Flushes the file to the disk; returns the number of its rows."""
-        if self._rows > 0:
+        if self._rows > 0 and self._is_chief:
             with naming(self.path), self.path.open("rb") as file:
                 os.fsync(file.fileno())
         elapsed = self._elapsed + time.monotonic() - self._since
@@ -102,6 +105,8 @@ class MetricsLog(keras.callbacks.Callback):
         self._elapsed = state["elapsed"]
         self._since = time.monotonic()
         self._rows = state["rows"]
+        if not self._is_chief:
+            return
         rows = _read(self.path, self._rows) if self.path.exists() else []
         if len(rows) < self._rows:
             raise ValueError(
@@ -127,11 +132,19 @@ class MetricsLog(keras.callbacks.Callback):
         row = {
             name: value if math.isfinite(value) else None for name, value in row.items()
         }
+        if self._is_chief:
+            self._write(row)
+        self._rows += 1
+
+    def _write(self, row: Mapping[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         mode = "a" if self._rows > 0 else "w"
         with naming(self.path), self.path.open(mode, encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-        self._rows += 1
+
+    @property
+    def _is_chief(self) -> bool:
+        return Workers(self.model.distribute_strategy).is_chief
 
 
 def read_metrics_log(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

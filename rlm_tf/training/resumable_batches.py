@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.data.batches import Transform
+from rlm_tf.workers import data_sharing
 
 # (epoch, start_step) -> the elements from that step on; both are int64 scalars.
 DatasetFunction: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.data.Dataset]
@@ -77,7 +78,7 @@ class ResumableBatches:
             self._epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
             self._start = tf.Variable(0, dtype=tf.int64, trainable=False)
         dataset = tf.data.Dataset.from_tensors(0).flat_map(self._one_pass)
-        self.dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        self.dataset = dataset.prefetch(tf.data.AUTOTUNE).with_options(data_sharing())
         # Not `assert_cardinality`: it fails when a resumed epoch gives fewer elements.
         length = tf.constant(self.steps, tf.int64)
         self.dataset.cardinality = lambda: length

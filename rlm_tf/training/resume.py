@@ -10,13 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from rlm_tf.training import training_state
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
 from rlm_tf.training.resumable_batches import ResumableBatches
-from rlm_tf.training.state_variables import first_not_finite, fixed_digest
+from rlm_tf.training.state_variables import first_not_finite, fixed_digest, replica_of
+from rlm_tf.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
+# Between which no worker knows of another's clock and interrupts: asking takes as long
+# as adding up gradients does.
+_STEPS_BETWEEN_QUESTIONS = 10
 _RUNS_OUT = "Your input ran out of data"
 
 
@@ -47,6 +52,11 @@ class ExactResume(keras.callbacks.Callback):
     the model's are of the same moment. See `get_callback_state` for what is kept of
     them. Their `on_epoch_begin` runs once more when an epoch is resumed in its middle;
     their steps are counted from the true start of the epoch.
+
+    Of several workers each needs the same directory, on a file system that they share:
+    the chief writes, and each of the others what its replicas have for themselves. All
+    go on from one checkpoint, and a number of processes with as many replicas in all
+    may go on from another's. Time and interrupts are asked of all every few steps.
 
     `interrupt()` ends training before the next step, with a checkpoint: what a program
     may do at Ctrl-C.
@@ -107,6 +117,9 @@ class ExactResume(keras.callbacks.Callback):
         self._fixed_digest = ""
         self._muted: warnings.catch_warnings | None = None
         self._interrupted = False
+        self._workers = Workers(tf.distribute.get_strategy())
+        # With several workers: what all know, and what is to be told to all.
+        self._is_late = self._is_asked = False
         # Keras waits for every step's logs as soon as one callback has this hook.
         if any(_has_batch_end(callback) for callback in self.callbacks):
             self.on_train_batch_end = self._run_train_batch_end
@@ -132,9 +145,12 @@ class ExactResume(keras.callbacks.Callback):
         self._epochs, self._logs = [], []
         self._last_time = time.monotonic()
         self._fixed_digest = fixed_digest(self.model)
+        self._workers = Workers(self.model.distribute_strategy)
         if not self.resume:
-            self.store.clear()
-        self._pending = self.store.load_latest()
+            if self._workers.is_chief:
+                self.store.clear()
+            self._workers.wait()
+        self._pending = self.store.load_latest(self._workers)
         self._initial_epoch = self.model._initial_epoch
         if self._pending is None:
             return
@@ -179,6 +195,7 @@ class ExactResume(keras.callbacks.Callback):
             # A resumed epoch is over earlier than fit() thinks. It must not find that
             # out itself: a step that fails for lack of data still moves seeds on.
             raise StopIteration
+        self._agree(step)
         if step > self._last_step and (self._interrupted or self._is_due(step)):
             self._save(self._epoch, step)
             self._last_step = step
@@ -196,6 +213,7 @@ class ExactResume(keras.callbacks.Callback):
         self._epochs.append(epoch)
         self._logs.append({name: float(v) for name, v in (logs or {}).items()})
         self._save(epoch + 1, 0)
+        self._agree(0)
         self._stop_if_interrupted()
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
@@ -228,8 +246,27 @@ class ExactResume(keras.callbacks.Callback):
     def _is_due(self, step: int) -> bool:
         if self.every_steps is not None and step - self._last_step >= self.every_steps:
             return True
+        if self._workers.are_several:
+            return self._is_late
+        return self._is_old()
+
+    def _is_old(self) -> bool:
         age = time.monotonic() - self._last_time
         return self.every_seconds is not None and age >= self.every_seconds
+
+    def _agree(self, step: int) -> None:
+        """Has all workers know at the same step what one of them wants."""
+        if not self._workers.are_several:
+            return
+        self._is_late = False
+        interrupted, self._interrupted = self._interrupted, False
+        if step % _STEPS_BETWEEN_QUESTIONS:
+            self._is_asked |= interrupted
+            return
+        self._is_late, self._interrupted = self._workers.any(
+            self._is_old(), interrupted or self._is_asked
+        )
+        self._is_asked = False
 
     def _save(self, epoch: int, step: int) -> None:
         self._last_time = time.monotonic()
@@ -251,7 +288,9 @@ class ExactResume(keras.callbacks.Callback):
             "callbacks": callbacks,
             **self._identity(),
         }
-        self.store.save(state, arrays)
+        own = {name: a for name, a in arrays.items() if replica_of(name) is not None}
+        shared = {name: a for name, a in arrays.items() if name not in own}
+        self.store.save(state, shared, own, self._workers)
 
     def _identity(self) -> dict[str, Any]:
         """Returns what a checkpoint must share with this run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.workers import Workers
+
+_REPLICA = re.compile(r"/replica_(\d+)$")
 _OWNERS = (
     keras.Layer,
     keras.Loss,
@@ -38,7 +42,8 @@ def state_variables(model: keras.Model) -> dict[str, tf.Variable]:
     (`fixed_weights`).
 
     Under a strategy with several replicas, a variable of which every replica has its
-    own (`ON_READ`) appears once a replica.
+    own (`ON_READ`) appears once for each replica of this process, with the replica's
+    number among those of all processes.
     """
     found: dict[str, tf.Variable] = {}
     seen = {id(weight.value) for weight in fixed_weights(model)}
@@ -56,8 +61,13 @@ def state_variables(model: keras.Model) -> dict[str, tf.Variable]:
         else:
             for name, child in _children(item):
                 queue.append((f"{path}/{name}" if path else str(name), child))
-    strategy = model.distribute_strategy
-    return dict(_split_replicas(found, strategy))
+    return dict(_split_replicas(found, model.distribute_strategy))
+
+
+def replica_of(name: str) -> int | None:
+    """Returns the number of the replica whose own variable has this name, or None."""
+    found = _REPLICA.search(name)
+    return int(found[1]) if found else None
 
 
 def fixed_weights(model: keras.Model) -> list[keras.Variable]:
@@ -155,9 +165,13 @@ def _is_user_object(item: Any) -> bool:
 def _split_replicas(
     variables: Mapping[str, tf.Variable], strategy: tf.distribute.Strategy
 ) -> Iterator[tuple[str, tf.Variable]]:
+    workers = Workers(strategy)
     for name, variable in variables.items():
-        parts = (variable,)
-        if variable.synchronization == tf.VariableSynchronization.ON_READ:
-            parts = strategy.experimental_local_results(variable)
-        for index, part in enumerate(parts):
-            yield (name if len(parts) == 1 else f"{name}/replica_{index}"), part
+        own = variable.synchronization == tf.VariableSynchronization.ON_READ
+        distributed = isinstance(variable, tf.distribute.DistributedValues)
+        if workers.replicas == 1 or not (own and distributed):
+            yield name, variable
+            continue
+        parts = strategy.experimental_local_results(variable)
+        for index, part in zip(workers.local_replicas, parts, strict=True):
+            yield f"{name}/replica_{index}", part

@@ -15,7 +15,13 @@ from rlm_tf.training.callback_state import (
     split_arrays,
 )
 from rlm_tf.training.checkpoint import Checkpoint
-from rlm_tf.training.state_variables import read, state_variables, write
+from rlm_tf.training.state_variables import (
+    read,
+    replica_of,
+    state_variables,
+    write,
+)
+from rlm_tf.workers import Workers
 
 _VARIABLES = "variables/"
 
@@ -52,10 +58,11 @@ def restore(
         ValueError: If the model has other variables than the checkpoint, or a callback
             cannot use the state that is there.
     """
+    workers = Workers(model.distribute_strategy)
     arrays = {
         name.removeprefix(_VARIABLES): array
         for name, array in checkpoint.arrays.items()
-        if name.startswith(_VARIABLES)
+        if name.startswith(_VARIABLES) and not _is_of_others(name, workers)
     }
     _create_variables(model, set(arrays), example)
     variables = state_variables(model)
@@ -106,6 +113,14 @@ def _create_variables(
             model.optimizer.build(model.trainable_variables)
     if names - set(state_variables(model)):
         model.train_on_batch(*keras.utils.unpack_x_y_sample_weight(example()))
+
+
+def _is_of_others(name: str, workers: Workers) -> bool:
+    """Whether a name is of a variable of a replica in another process."""
+    replica = replica_of(name)
+    if replica is None or replica in workers.local_replicas:
+        return False
+    return replica < workers.replicas
 
 
 def _is_phase(name: str) -> bool:
