@@ -28,7 +28,20 @@ def start(main: Callable[[list[str]], Any]) -> None:
     Args:
         main: Gets what is no flag, see `refuse_arguments`.
     """
-    app.run(main, flags_parser=_parse)
+
+    def begin(arguments: list[str]) -> Any:
+        if (
+            "strategy" in flags.FLAGS
+            and flags.FLAGS.strategy == "multi_worker_mirrored"
+        ):
+            # First of all: TensorFlow wants to know before any of its operations.
+            from experiments import run_workers
+
+            with user_errors():
+                run_workers.workers()
+        return main(arguments)
+
+    app.run(begin, flags_parser=_parse)
 
 
 def _parse(arguments: list[str]) -> list[str]:

@@ -24,7 +24,7 @@ silence_tensorflow()
 
 import keras  # noqa: E402
 
-from experiments import run_files, run_flags, run_lock  # noqa: E402
+from experiments import run_files, run_flags, run_workers  # noqa: E402
 from experiments.run_list import finished_rows, run_all  # noqa: E402
 from experiments.vae import (  # noqa: E402
     report,
@@ -203,7 +203,7 @@ def _search(
             f"--trials tunes what is given: --{', --'.join(sorted(given))}."
         )
     output = pathlib.Path(FLAGS.output_dir)
-    with run_lock.held(output / "search"):
+    with run_workers.held(output / "search"):
         return sweep.search(
             config,
             corpora.get(config.corpus),

@@ -20,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
+from experiments import run_workers
 from experiments.benchmarks.machine import OtherPrograms
 from rlm_tf.averaging import WeightAveraging
 from rlm_tf.file_errors import naming
@@ -30,6 +31,7 @@ from rlm_tf.training import (
     TrainingDivergedError,
     read_metrics_log,
 )
+from rlm_tf.workers import Workers
 
 # A JSON list of numbers alone, over several lines: lines do not break within strings.
 _NUMBERS = re.compile(r"\[\n\s*-?\d[\d.eE+-]*(?:,\n\s*-?\d[\d.eE+-]*)*\n\s*\]")
@@ -172,6 +174,9 @@ def fit_resumably(
         checkpoint_seconds: Between checkpoints; there is one after every epoch, too.
         others: Callbacks that a resumed run begins anew.
         **options: Of `fit`.
+
+    Raises:
+        Followed: After training, on workers that are not the chief.
     """
     saver = ExactResume(
         folder / "checkpoints", data, kept, every_seconds=checkpoint_seconds
@@ -185,6 +190,7 @@ def fit_resumably(
             verbose=0,
             **options,
         )
+    run_workers.end_unless_chief()
 
 
 @contextlib.contextmanager
@@ -226,6 +232,8 @@ class TensorBoardScalars(keras.callbacks.Callback):
         self._writer: Any = None
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if not Workers(self.model.distribute_strategy).is_chief:
+            return
         rows = read_metrics_log(self.log.path)
         if self._writer is None:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -12,6 +12,7 @@ from absl import flags
 
 from experiments import flags as config_flags
 from rlm_tf.data import Vocabulary
+from rlm_tf.distribution import STRATEGIES
 from rlm_tf.serving import export_language_model
 
 FLAGS = flags.FLAGS
@@ -24,6 +25,7 @@ _NAMES = (
     "resume",
     "checkpoint_seconds",
     "strategy",
+    "tpu",
     "project_steps",
     "export",
 )
@@ -57,9 +59,7 @@ def define_run_flags(
         "Within an epoch, a checkpoint is written when the last one is this old.",
         lower_bound=0.0,
     )
-    flags.DEFINE_enum(
-        "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
-    )
+    define_strategy_flags()
     flags.DEFINE_integer(
         "project_steps",
         0,
@@ -69,6 +69,17 @@ def define_run_flags(
     flags.DEFINE_string("export", None, "Folder for a SavedModel of the last run.")
     for flag in _NAMES:
         config_flags.show_in_help(flag)
+
+
+def define_strategy_flags() -> None:
+    """Defines `--strategy` and `--tpu`."""
+    flags.DEFINE_enum(
+        "strategy",
+        "default",
+        list(STRATEGIES),
+        "tf.distribute; multi_worker_mirrored: in each process of TF_CONFIG.",
+    )
+    flags.DEFINE_string("tpu", None, "Name or address of the TPU of --strategy=tpu.")
 
 
 def seeds() -> list[int]:

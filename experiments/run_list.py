@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from experiments import run_files, run_lock
+from experiments import run_files, run_lock, run_workers
 from experiments.benchmarks import machine
 from experiments.imm.config import check_same_settings
 from experiments.imm.row import read_row
@@ -38,6 +38,8 @@ def run_all(
 ) -> list[dict[str, Any]]:
     """Makes the runs that have no row yet, and returns all rows.
 
+    Of several workers only the chief returns: the others train along and end then.
+
     Args:
         runs: The runs, in order.
         output: Their folders are in it.
@@ -55,6 +57,7 @@ def run_all(
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"the run {name} is named twice.")
+    run_workers.follow(lambda number: _follow(runs[number], output))
     if resume:
         for run in runs:
             _check_earlier(run, output, results)
@@ -76,6 +79,7 @@ def run_all(
             print(place, flush=True)
             # The graphs of a run are of no use to the next.
             stack.enter_context(released_graphs())
+            run_workers.tell(number - 1)
             prepared = run.prepare()
             if anew:
                 _forget_earlier(runs, run, output, results)
@@ -91,9 +95,15 @@ def run_all(
                 run_files.write_json(path, row)
                 rows.append(row)
             del prepared
+    run_workers.tell(None)
     if diverged:
         raise TrainingDivergedError("\n".join(diverged))
     return rows
+
+
+def _follow(run: Run, output: pathlib.Path) -> None:
+    print(run.name, flush=True)
+    run.train(run.prepare(), output / run.name)
 
 
 def finished_rows(runs: Sequence[Run], results: pathlib.Path) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from absl import flags
 
 from rlm_tf import distribution
 from rlm_tf.data import Corpus
@@ -49,7 +50,8 @@ def strategy_for(batch_size: int, name: str) -> tf.distribute.Strategy:
     Raises:
         ValueError: If they cannot.
     """
-    strategy = distribution.strategy(name)
+    tpu = flags.FLAGS.tpu if "tpu" in flags.FLAGS else None
+    strategy = distribution.strategy(name, tpu=tpu)
     replicas = strategy.num_replicas_in_sync
     if batch_size % replicas:
         raise ValueError(

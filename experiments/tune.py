@@ -25,7 +25,7 @@ silence_tensorflow()
 
 import keras  # noqa: E402
 
-from experiments import run_lock  # noqa: E402
+from experiments import run_flags, run_workers  # noqa: E402
 from experiments.imm.config import check_same_settings  # noqa: E402
 from experiments.imm.row import read_row  # noqa: E402
 from experiments.mogrifier import config as configs  # noqa: E402
@@ -60,9 +60,7 @@ flags.DEFINE_list("seeds", ["1"], "One seed, of training and of the tuner's choi
 flags.DEFINE_boolean(
     "resume", True, "Go on with the search that is there; else start anew."
 )
-flags.DEFINE_enum(
-    "strategy", "default", ["default", "one_device", "mirrored"], "tf.distribute."
-)
+run_flags.define_strategy_flags()
 config_flags.define_flags(configs.RunConfig, without=("seed",))
 
 
@@ -70,7 +68,7 @@ def main(arguments: list[str]) -> None:
     """Runs the trials that are missing, then draws and lists them."""
     config_flags.refuse_arguments(arguments)
     search = pathlib.Path(FLAGS.output_dir) / "search"
-    with config_flags.user_errors(), run_lock.held(search):
+    with config_flags.user_errors(), run_workers.held(search):
         _search()
 
 
@@ -81,18 +79,19 @@ def _search() -> None:
     output = pathlib.Path(FLAGS.output_dir)
     dynamic = FLAGS.space in DYNAMIC_SPACES
     space = {**SPACES, **DYNAMIC_SPACES}[FLAGS.space]
-    if not FLAGS.resume:
+    if not FLAGS.resume and run_workers.workers().is_chief:
         remove(output / "search")
     run = _evaluations(output) if dynamic else _trainings(output, space, seeds[0])
     tuner = tuning.Tuner(
         space,
-        run,
+        run_workers.led(run),
         output,
         trials=FLAGS.trials,
         initial=min(FLAGS.initial, FLAGS.trials),
         seed=seeds[0],
     )
     tuner.search()
+    run_workers.tell(None)
     rows = tuning.rows_in(output)
     if not rows:
         raise ValueError(f"{output}: no trial was finished.")
@@ -157,6 +156,8 @@ def _evaluations(output: pathlib.Path) -> tuning.Try:
         raise ValueError(
             f"--space={FLAGS.space} takes the settings of --run_dir; leave out others."
         )
+    if FLAGS.strategy != "default":
+        raise ValueError(f"--space={FLAGS.space} trains nothing; leave out --strategy.")
     folder = pathlib.Path(FLAGS.run_dir or "")
     if not FLAGS.run_dir or not (folder / "model.keras").exists():
         raise ValueError(
@@ -179,6 +180,8 @@ def _evaluations(output: pathlib.Path) -> tuning.Try:
 
 def _check_same(output: pathlib.Path, settings: dict[str, Any]) -> None:
     """Raises ValueError if the search there is around other settings or in another."""
+    if not run_workers.workers().is_chief:
+        return
     wanted = {**settings, "space": FLAGS.space}
     path = output / "search.json"
     if path.exists() and (output / "search").exists():

@@ -6,6 +6,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
+from experiments import run_workers
 from experiments.imm.config import check_same_settings
 from experiments.mogrifier import tuning
 from experiments.mogrifier.search_spaces import Range, Space
@@ -91,7 +92,8 @@ def search(
     Raises:
         ValueError: If settings are impossible, or the search there is another one.
     """
-    if not resume:
+    is_chief = run_workers.workers().is_chief
+    if not resume and is_chief:
         remove(output / "search")
     # A mistake in what all trials share shows now, not in each of them.
     some = dataclasses.replace(config, alpha=2.0 if "alpha" in space else config.alpha)
@@ -102,14 +104,15 @@ def search(
     }
     wanted = {**shared, "space": {k: list(v) for k, v in space.items()}, "trade": trade}
     path = output / "search.json"
-    if path.exists() and (output / "search").exists():
+    if is_chief and path.exists() and (output / "search").exists():
         check_same_settings(
             read_json(path, tuning.SEARCH_REMEDY),
             wanted,
             str(path),
             "another --output_dir, or --noresume",
         )
-    write_json(path, wanted)
+    if is_chief:
+        write_json(path, wanted)
 
     @released_graphs()
     def run(values: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
@@ -127,12 +130,13 @@ def search(
 
     tuner = tuning.Tuner(
         space,
-        run,
+        run_workers.led(run),
         output,
         trials=trials,
         initial=min(initial, trials),
         seed=config.seed,
     )
     tuner.search()
+    run_workers.tell(None)
     rows = tuning.rows_in(output)
     return [row for row in rows if "evaluation" in row]
