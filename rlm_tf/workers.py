@@ -7,6 +7,7 @@ same program, callbacks included; all have to call what is here in the same orde
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -116,6 +117,8 @@ def lost_worker_named() -> Iterator[None]:
     except _LOST as error:
         if not _is_of_workers(str(error)):
             raise
+        # A pool of threads would stay in one of them, and complain when Python ends.
+        traceback.clear_frames(error.__traceback__)
         raise ConnectionAbortedError(
             "Another worker of the strategy has ended or cannot be reached; this one "
             "ends, too. Start all of them again: with checkpoints of `ExactResume` "

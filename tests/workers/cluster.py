@@ -18,6 +18,7 @@ from typing import Any
 
 import keras
 
+from experiments import mi_vae
 from rlm_tf.distribution import strategy
 from tests.training.toy import InterruptAt, train
 from tests.workers.cases import CASES, trained
@@ -34,8 +35,10 @@ def free_ports(number: int) -> list[int]:
     return ports
 
 
-def start(program: Callable[[int], Any], result: str) -> list[int]:
-    """Forks a process for each worker, which runs `program(index)`.
+def start(
+    program: Callable[[int], Any], result: str, number: int = WORKERS
+) -> list[int]:
+    """Forks a process for each of some workers, which runs `program(index)`.
 
     What the program returns is in `result`-INDEX.pickle, what it prints or how it fails
     in `result`-INDEX.txt.
@@ -45,7 +48,7 @@ def start(program: Callable[[int], Any], result: str) -> list[int]:
     """
     addresses = [f"127.0.0.1:{port}" for port in free_ports(WORKERS)]
     children = []
-    for index in range(WORKERS):
+    for index in range(number):
         child = os.fork()
         if child == 0:
             _work(program, index, addresses, f"{result}-{index}")
@@ -120,6 +123,20 @@ def resumable(folder: pathlib.Path, die: int | None) -> Callable[[int], Any]:
     return program
 
 
+def binary(arguments: list[str]) -> Callable[[int], Any]:
+    """Returns a program that runs `experiments.mi_vae`."""
+
+    def program(_: int) -> dict[str, Any]:
+        sys.argv = ["mi_vae", "--preset=smoke", *arguments]
+        try:
+            mi_vae.run()
+        except SystemExit as end:
+            return {"code": end.code}
+        return {"code": "went on"}
+
+    return program
+
+
 def _die(folder: pathlib.Path) -> None:
     (folder / "died").write_text(str(time.time()))
     os.kill(os.getpid(), signal.SIGKILL)
@@ -130,8 +147,8 @@ def main(folder: pathlib.Path) -> None:
     """Runs everything; statuses of the workers are in statuses.json."""
     statuses: dict[str, list[int]] = {}
 
-    def run(name: str, program: Callable[[int], Any]) -> None:
-        statuses[name] = wait(start(program, str(folder / name)))
+    def run(name: str, program: Callable[[int], Any], number: int = WORKERS) -> None:
+        statuses[name] = wait(start(program, str(folder / name), number))
 
     run("cases", all_cases)
     run("whole", resumable(folder / "whole", None))
@@ -139,6 +156,11 @@ def main(folder: pathlib.Path) -> None:
         own = folder / f"killed_{die}"
         run(f"death_{die}", resumable(own, die))
         run(f"resumed_{die}", resumable(own, None))
+    several = "--strategy=multi_worker_mirrored"
+    run("alone", binary([f"--output_dir={folder}/alone"]), number=1)
+    run("led", binary([several, f"--output_dir={folder}/led"]))
+    run("again", binary([several, f"--output_dir={folder}/led", "--seeds=1,2"]))
+    run("search", binary([several, f"--output_dir={folder}/search", "--trials=2"]))
     (folder / "statuses.json").write_text(json.dumps(statuses))
 
 
