@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+import tensorflow as tf
 from absl import app, flags
 
 import rlm_tf.serving
+from experiments import run_workers
 from experiments.benchmarks import machine
 from experiments.vae.config import VaeConfig
 from experiments.vae.model import build_model
+from rlm_tf.workers import Workers
 from tests.compatibility.names import PAGES, ROOT
 
 FLAGS = flags.FLAGS
@@ -75,7 +78,9 @@ def recorded_commands() -> dict[str, dict[str, str]]:
             texts[str(path.relative_to(ROOT))] = command
     for place, text in texts.items():
         for binary, given in _COMMAND.findall(text.replace("\\\n", " ")):
-            found.setdefault(binary, {}).setdefault(" ".join(given.split()), place)
+            # A command that goes to the background ends with `&`.
+            flat = " ".join(given.rstrip(" &").split())
+            found.setdefault(binary, {}).setdefault(flat, place)
     return found
 
 
@@ -143,6 +148,10 @@ class Binary:
     def _stopped(self) -> Iterator[None]:
         stop = mock.Mock(side_effect=Valid)
         with contextlib.ExitStack() as stack:
+            # Of several workers there is one here.
+            alone = Workers(tf.distribute.get_strategy())
+            patch = mock.patch.object(run_workers, "workers", lambda: alone)
+            stack.enter_context(patch)
             # Lists of runs and studies made of parts ask for it before they begin.
             stack.enter_context(mock.patch.object(machine, "commit", stop))
             if self.name == "export":
