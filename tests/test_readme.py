@@ -12,7 +12,7 @@ import pytest
 README = pathlib.Path(__file__).parents[1] / "README.md"
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_the_examples_run(tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
     train, load, recurrent, latent, policy = examples

@@ -211,7 +211,7 @@ def program(**kwargs):
     }
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("options", "kills"), [({"every_steps": 4}, (5, 9)), ({"on_device": False}, (8,))]
 )
@@ -241,6 +241,7 @@ def test_resumes_exactly(tmp_path, options, kills):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.landing
 def test_two_replicas_equal_one(two_replicas):
     results = []
     for strategy in (None, two_replicas):

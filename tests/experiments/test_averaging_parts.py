@@ -22,7 +22,7 @@ class Interrupting(training.EpochProgress):
         raise InterruptionError
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.parametrize("compute", [trajectory.compute, lengths.compute])
 def test_interrupted_parts_go_on(compute, tmp_path, monkeypatch):
     whole = compute(SMOKE, tmp_path / "whole")
@@ -42,6 +42,7 @@ def test_interrupted_parts_go_on(compute, tmp_path, monkeypatch):
     assert epochs == [1]
 
 
+@pytest.mark.landing
 def test_checkpoints_of_other_settings_are_refused(tmp_path):
     flags = ["--preset=smoke", "--parts=overfitting", f"--output_dir={tmp_path}"]
     settings = tmp_path / "checkpoints" / "overfitting" / "config.json"

@@ -30,7 +30,7 @@ ONE_POINT = Preset(crosstalk_ks=(1,), direct_ks=(), memory_processes=1)
 # === The whole ===
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_smoke_preset(tmp_path, capsys):
     rows = ("lstm-8", "imm-8", "sampler-8", "kneser-ney")
     config = benchmark.Config(rows=rows, output_dir=str(tmp_path))
@@ -62,7 +62,7 @@ def test_smoke_preset(tmp_path, capsys):
     assert capsys.readouterr().out.count("is there already") == len(rows)
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_memory_of_a_point_in_a_process_of_its_own():
     row = memory.measure("smoke", ONE_POINT, "", (1,))
     (point,) = row.numbers["points"]
@@ -71,6 +71,7 @@ def test_memory_of_a_point_in_a_process_of_its_own():
     assert 0 < point["step_mib"] < 500 < point["peak_mib"] < 5_000
 
 
+@pytest.mark.landing
 def test_failure_in_the_process_is_told(tmp_path):
     preset = Preset(crosstalk_ks=(0,), direct_ks=())
     with pytest.raises(RuntimeError, match=r"k=0.*status 1: ValueError: .*`k`"):
@@ -230,7 +231,7 @@ def test_operations_of_a_latent_step_are_three_products_with_the_kernel():
     assert latents.step_operations(preset) == 3 * 2 * (3 * 2) * 128 * 7
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_smoke_row_of_latents(tmp_path):
     config = benchmark.Config(rows=("latents",), output_dir=str(tmp_path))
     lines = benchmark.main(config).rows["latents"]["lines"]

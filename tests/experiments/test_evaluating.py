@@ -38,7 +38,7 @@ class KilledError(Exception):
     pass
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_a_killed_run_gives_the_same_row(corpus, finished, tmp_path, monkeypatch):
     class Kill(keras.callbacks.Callback):
         def __init__(self, *_):
@@ -63,7 +63,7 @@ def test_a_killed_run_gives_the_same_row(corpus, finished, tmp_path, monkeypatch
     assert again["step_ms"] == row["step_ms"] is not None
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path):
     folder, row = finished
     path = tmp_path / "one.json"

@@ -60,6 +60,7 @@ def test_exports_a_file_and_shows_it(trained, capsys):
     assert f"source={roses},target=/models/roses \\" in shown
 
 
+@pytest.mark.landing
 def test_existing_export(trained, capsys):
     path = export.main(trained)
     written = (path / "saved_model.pb").stat().st_mtime_ns
@@ -186,6 +187,7 @@ def test_mistakes(trained, changes, error, message):
         export.main(dataclasses.replace(trained, **changes))
 
 
+@pytest.mark.landing
 def test_smoke_preset_in_a_process_of_its_own(tmp_path):
     command = ("-m", "experiments.export", "--preset=smoke", "--seeds=5,6")
     result = run(

@@ -48,7 +48,7 @@ def _without_times(row: dict) -> dict:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     arms = "--arms=none,noising-blank,imm-in-batch,imm-sampled"
     export = f"--export={tmp_path / 'saved_model'}"
@@ -87,7 +87,7 @@ def _in_mid_epoch(folder: pathlib.Path) -> bool:
     return len(states) == 2 and all(s["epoch"] > 0 and s["step"] > 0 for s in states)
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
     flags = ("--arms=imm-in-batch", "--epochs=4", "--bank_size=300")
     _run(tmp_path / "whole", *flags, check=True)
@@ -117,7 +117,7 @@ def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
     assert [point["epoch"] for point in killed["curve"]] == [0, 1, 2, 3]
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
     name = "none-20th-seed1"
     row = tmp_path / "results" / f"{name}.json"

@@ -244,7 +244,7 @@ def test_projection_counts_one_sample_and_the_others_at_times():
     }
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_projection_times_a_few_steps(monkeypatch):
     monkeypatch.setattr(projection, "_SECONDS", 0.0)
     config = dataclasses.replace(

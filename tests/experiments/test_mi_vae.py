@@ -60,7 +60,7 @@ def test_binary_trains_reports_and_skips_what_is_done(tmp_path):
     assert "differentiates samples" in mistaken.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_sentences_are_exported_and_hours_projected(tmp_path):
     flags = ["--preset=smoke", "--corpus=python-docs", "--fraction=0.01"]
     flags += ["--most_tokens=6", f"--output_dir={tmp_path}"]
@@ -80,7 +80,7 @@ def test_sentences_are_exported_and_hours_projected(tmp_path):
     assert "--export is for models of sentences" in mistaken.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_searches_go_on_and_tune_what_the_line_has(tmp_path):
     flags = ["--preset=smoke", "--objective=renyi", f"--output_dir={tmp_path}"]
     first = run_binary("mi_vae", *flags, "--trials=2", check=True)
@@ -102,7 +102,7 @@ class KilledError(Exception):
     pass
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.parametrize(
     "config",
     [

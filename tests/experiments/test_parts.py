@@ -41,7 +41,7 @@ _FIGURES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.parametrize("name", _FILES)
 def test_smoke_preset(name, tmp_path):
     flags = ["--preset=smoke", f"--output_dir={tmp_path}"]

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tests.experiments.binaries import run_binary
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
     flags = ["--preset=smoke", "--connections=residual", f"--output_dir={tmp_path}"]
     first = run_binary(
@@ -55,7 +55,7 @@ def test_reverse_copy_trains_and_reports(tmp_path):
     assert "--cells must be some of" in mistaken.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_averaging_computes_every_part(tmp_path):
     result = run_binary(
         "averaging",
@@ -71,7 +71,7 @@ def test_averaging_computes_every_part(tmp_path):
         assert (tmp_path / f"averaging_{name}.png").stat().st_size > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_tune_searches_and_goes_on(tmp_path):
     flags = [
         "--preset=smoke",

@@ -155,7 +155,7 @@ def test_committed_rows_can_be_reported(study, tmp_path):
         assert not missing, missing
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_signal_of_a_trained_model(tmp_path, monkeypatch):
     monkeypatch.setattr(signal, "_SAMPLES", (1, 2))
     monkeypatch.setattr(signal, "_REPEATS", 3)

@@ -16,7 +16,7 @@ from tests.training.toy import assert_same
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
     completed = subprocess.run(

@@ -56,7 +56,7 @@ def noised():
     }
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("make", "moments"), [(program, (3, 8)), (sampled, (8,)), (noised, (8,))]
 )
