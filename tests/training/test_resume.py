@@ -297,7 +297,6 @@ def test_no_checkpoint_of_broken_weights(tmp_path):
     assert resume.store.load_latest().state["step"] == 0
 
 
-@pytest.mark.eager
 def test_errors_name_what_differs(tmp_path):
     train(tmp_path, epochs=1)
     with pytest.raises(ValueError, match=r"callback_names are \['MetricsLog"):
