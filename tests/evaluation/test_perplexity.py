@@ -24,6 +24,9 @@ from rlm_tf.evaluation import (
 from rlm_tf.restricted import KneserNey
 from tests.references import evaluation as reference
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 V, EOS = 9, 3
 
 
