@@ -66,6 +66,7 @@ def test_signal_and_noise_are_those_of_the_draws(estimator, repeats):
         assert found[name].ratio_error == pytest.approx(error, rel=2e-3, abs=1e-6)
 
 
+@pytest.mark.landing
 @pytest.mark.graph
 def test_baselines_take_noise_away():
     noise = {}

@@ -46,6 +46,7 @@ def test_one_row_sees_everything_before(model, predict, tokens, window):
     np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize("batch_size", [2, 5, 61, 80])
 def test_rows_start_afresh_and_nothing_else_changes(model, predict, tokens, batch_size):
     length = math.ceil(len(tokens) / batch_size)

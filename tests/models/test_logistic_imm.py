@@ -149,11 +149,11 @@ def test_examples_without_weight_are_nobodys_neighbours(rng):
 @pytest.mark.parametrize("ratio", [pytest.param(0.0, marks=pytest.mark.landing), 0.6])
 def test_many_runs_are_those_of_fit(rng, ratio):
     x, y, probs = _data(rng, runs=3)
-    weights = fit_logistic_runs(x, y, probs, ratio, steps=30, learning_rate=0.5)
+    weights = fit_logistic_runs(x, y, probs, ratio, steps=12, learning_rate=0.5)
     for run in range(3):
         model = LogisticIMM(TASK.restricted(), ratio=ratio)
         model.compile(keras.optimizers.SGD(0.5))
-        model.fit(x[run], y[run], batch_size=12, epochs=30, verbose=0, shuffle=False)
+        model.fit(x[run], y[run], batch_size=12, epochs=12, verbose=0, shuffle=False)
         np.testing.assert_allclose(weights.kernels[run], model.kernel, rtol=1e-4)
         np.testing.assert_allclose(weights.biases[run], model.bias, rtol=1e-3)
 

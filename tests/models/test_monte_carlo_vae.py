@@ -196,7 +196,9 @@ def test_parts_with_one_seed_begin_with_different_weights():
 
 
 @pytest.mark.graph
-@pytest.mark.parametrize("make", [symbol_model, sentence_model])
+@pytest.mark.parametrize(
+    "make", [symbol_model, pytest.param(sentence_model, marks=pytest.mark.landing)]
+)
 def test_files_and_graphs(tmp_path, make):
     x = X if make is symbol_model else SENTENCES
     model = make("dreg", num_samples=(3, 2), objective="renyi", alpha=2.0)

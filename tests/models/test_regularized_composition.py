@@ -33,8 +33,8 @@ CELLS = {
 
 
 def _cells() -> list:
-    """Names of all cells; half of them are for landing only."""
-    rare = {"mogrifier rlstm", "mlstm", "gru"}
+    """Names of all cells; most of them are for landing only."""
+    rare = {"mogrifier rlstm", "mogrifier elman", "mlstm", "gru"}
     return [
         pytest.param(name, marks=[pytest.mark.landing] if name in rare else [])
         for name in CELLS

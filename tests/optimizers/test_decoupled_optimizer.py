@@ -67,7 +67,9 @@ def _first_step(optimizer):
     return model
 
 
-@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(
+    "scaled", [pytest.param(False, marks=pytest.mark.landing), True]
+)
 def test_two_replicas_equal_one(two_replicas, scaled):
     def made():
         optimizer = _optimizer(clip_norms={"generator": 0.5, "discriminator": 0.7})
