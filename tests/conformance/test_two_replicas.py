@@ -1,12 +1,12 @@
 """Two replicas take the steps that one device takes, for every model that trains.
 
 Weights are equal but for the rounding of a sum of two: replicas draw the noise of their
-rows, and sums of losses and weights go over all replicas. What `fit()` adds to that is
-tested with the models.
+rows, and sums of losses and weights go over all replicas.
 """
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -78,3 +78,22 @@ def test_other_estimators(two_replicas, estimator, make, x, options):
         [(x, np.zeros(4), weights)] * 2,
         rate=0.5,
     )
+
+
+@pytest.mark.landing
+@pytest.mark.graph
+@pytest.mark.parametrize("name", _ROWS)
+def test_every_model_under_fit(two_replicas, name):
+    """In graphs, where replicas cannot ask each other inside of loops and branches."""
+    row, trained = _ROWS[name], []
+    for strategy in (tf.distribute.get_strategy(), two_replicas):
+        with strategy.scope():
+            model = row.make()
+            model.compile(keras.optimizers.SGD(0.1))
+        data = tf.data.Dataset.from_tensor_slices(_batches(row)[0]).batch(4)
+        history = model.fit(data, epochs=2, verbose=0, shuffle=False).history
+        assert np.isfinite(history["loss"]).all()
+        trained.append(model.get_weights())
+    if name != "InducedModelMatching":
+        for alone, together in zip(*trained, strict=True):
+            np.testing.assert_allclose(together, alone, atol=1e-6)
