@@ -75,7 +75,7 @@ def _of_sentences(name: str, make: Any, read: Any) -> Row:
         make,
         lambda model: read(model(_SENTENCES)),
         _SENTENCES,
-        (_SENTENCES, np.zeros(2, np.int32), np.ones(2, np.float32)),
+        (_SENTENCES, np.zeros(2, np.int32), np.array([1, 0.5], np.float32)),
         read,
     )
 

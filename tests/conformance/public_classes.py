@@ -37,7 +37,10 @@ def _language_model() -> models.RecurrentLanguageModel:
     )
 
 
-def _wrapper() -> models.InducedModelMatching:
+def wrapper(
+    contexts: models.InBatchContexts | models.SampledContexts, **options: Any
+) -> models.InducedModelMatching:
+    """A language model in the wrapper, with two restricted models."""
     schedule = keras.optimizers.schedules.ExponentialDecay(0.3, 10, 0.5)
     return models.InducedModelMatching(
         _language_model(),
@@ -45,10 +48,13 @@ def _wrapper() -> models.InducedModelMatching:
             (_kneser_ney(), 0.2),
             (restricted.KneserNey().fit(STREAM, VOCABULARY), schedule),
         ],
-        models.InBatchContexts(min_count=2),
-        clip_norm=2.0,
-        loss_scale=7.0,
+        contexts,
+        **{"clip_norm": 2.0, "loss_scale": 7.0, **options},
     )
+
+
+def _wrapper() -> models.InducedModelMatching:
+    return wrapper(models.InBatchContexts(min_count=2))
 
 
 def _belief() -> restricted.Belief:
@@ -172,12 +178,12 @@ def _step(cell: layers.RecurrentCell) -> tf.Tensor:
 
 
 FEATURES = np.random.default_rng(2).uniform(0, 2, (2, 3)).astype(np.float32)
-EXAMPLES = (FEATURES, np.array([0, 1], np.int32), np.ones(2, np.float32))
+EXAMPLES = (FEATURES, np.array([0, 1], np.int32), np.array([1, 0.5], np.float32))
 STATES = np.array([[0, 3, 5, 1], [2, 2, 4, 0]], np.int32)
 STEPS = (
     STATES,
     {"actions": STATES % 3, "rewards": np.ones((2, 4), np.float32)},
-    np.ones((2, 4), np.float32),
+    np.array([[1, 1, 1, 1], [1, 0.5, 0, 0]], np.float32),
 )
 SEQUENCE = tf.constant(np.random.default_rng(1).normal(size=(2, 3, 5)), tf.float32)
 
@@ -285,4 +291,18 @@ ROWS = [
     Row("BitsPerCharacter", lambda: metrics.BitsPerCharacter(name="b"), _update),
     Row("Quantiles", lambda: metrics.Quantiles("q", (10, 90)), _count),
     *LATENT_ROWS,
+]
+
+# Models that train, and have files of their own.
+MODELS = [
+    row
+    for row in ROWS
+    if hasattr(models, row.name) and issubclass(getattr(models, row.name), keras.Model)
+]
+
+# Models that train, and have files of their own.
+MODELS = [
+    row
+    for row in ROWS
+    if hasattr(models, row.name) and issubclass(getattr(models, row.name), keras.Model)
 ]

@@ -18,12 +18,13 @@ class Row(NamedTuple):
     name: str
     make: Callable[[], Any]
     use: Callable[[Any], tf.Tensor]
-    # Of models: what they are called on, and a batch of two examples to train on.
+    # Of models: what they are called on, and a batch of two examples to train on. Their
+    # weights differ, so that a mean of replicas' means is not the mean of all.
     example: Any = TOKENS
     batch: Any = (
         (TOKENS, np.ones(2, np.int32)),
         np.roll(TOKENS, -1, axis=1),
-        np.ones((2, 4), np.float32),
+        np.array([[1, 1, 1, 1], [1, 0.5, 0, 0]], np.float32),
     )
     # Of models: makes one tensor of what they give.
     read: Callable[[Any], tf.Tensor] = lambda given: given

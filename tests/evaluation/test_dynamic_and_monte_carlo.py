@@ -15,6 +15,9 @@ from rlm_tf.layers import MogrifierLSTMCell
 from rlm_tf.models import RecurrentLanguageModel, RegularizedLanguageModel
 from rlm_tf.training.state_variables import read, state_variables
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 V, EOS, N = 9, 3, 47
 
 
@@ -172,6 +175,7 @@ def test_any_keras_model_is_evaluated_dynamically(tokens):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("dtype", ["float64", "mixed_bfloat16"])
 def test_dynamic_evaluation_in_other_precisions(tokens, dtype):
     cell = MogrifierLSTMCell(5, 2, 2, dtype=dtype)
@@ -231,6 +235,7 @@ def test_probabilities_are_averaged_over_whole_passes(model, tokens):
     np.testing.assert_allclose(np.exp(found), np.mean(samples, axis=0), rtol=1e-4)
 
 
+@pytest.mark.graph
 def test_seeds_repeat_and_scale_matters(model, tokens):
     def run(**options):
         monte_carlo = evaluation.MonteCarloDropout(2, **options)
@@ -243,21 +248,7 @@ def test_seeds_repeat_and_scale_matters(model, tokens):
     assert little < np.abs(run() - plain).mean()
 
 
-def test_everything_at_once_scores_every_token_once(model, tokens):
-    result = evaluation.evaluate(
-        model,
-        tokens,
-        2,
-        6,
-        prefix=EOS,
-        temperature=1.1,
-        dynamic=evaluation.DynamicEvaluation(statistics(model, tokens), 0.01),
-        monte_carlo=evaluation.MonteCarloDropout(2),
-    )
-    assert result.num_tokens == N
-    assert np.isfinite(result.perplexity)
-
-
+@pytest.mark.graph
 def test_each_sample_adapts_from_the_trained_weights(model, tokens):
     """The mean over two samples is that of two passes, each with its own masks."""
     dynamic = evaluation.DynamicEvaluation(statistics(model, tokens), 0.02)
@@ -299,6 +290,7 @@ def test_temperature_divides_logits(model, tokens):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.graph
 def test_search_finds_the_best_of_the_grid(tokens):
     flat = RecurrentLanguageModel(V, 5, 1, initializer_scale=2.0, jit_loop=False)
     best = evaluation.search_temperature(flat, tokens, 1, 6, prefix=EOS)
@@ -311,6 +303,7 @@ def test_search_finds_the_best_of_the_grid(tokens):
     np.testing.assert_allclose(best, 1 / 0.8)
 
 
+@pytest.mark.graph
 def test_evaluate_combines_everything(model, tokens):
     """The temperature is searched with the same masks, but with fixed weights."""
     ways = {
@@ -325,8 +318,10 @@ def test_evaluate_combines_everything(model, tokens):
     )
     expected = log_probs(model, tokens, temperature=best, **ways)
     np.testing.assert_allclose(found.nats_per_token, -expected.mean(), rtol=1e-6)
+    assert found.num_tokens == len(expected) == N
 
 
+@pytest.mark.graph
 def test_a_search_sees_the_same_masks_at_every_temperature(model, tokens):
     monte_carlo = evaluation.MonteCarloDropout(2)
     with scorer(model, 1, 6, prefix=EOS, monte_carlo=monte_carlo) as score:

@@ -10,6 +10,9 @@ from rlm_tf.evaluation import gradient_signal
 from rlm_tf.models.latent_gradients import sample_gradients
 from tests.models.vae_fixtures import X, symbol_model
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 
 def _gradients(estimator, places, repeats):
     """Returns the gradients of some variables, one row a repeat."""
@@ -63,6 +66,8 @@ def test_signal_and_noise_are_those_of_the_draws(estimator, repeats):
         assert found[name].ratio_error == pytest.approx(error, rel=2e-3, abs=1e-6)
 
 
+@pytest.mark.landing
+@pytest.mark.graph
 def test_baselines_take_noise_away():
     noise = {}
     for estimator in ("reinforce", "vimco"):

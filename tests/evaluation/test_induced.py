@@ -12,6 +12,9 @@ from rlm_tf.evaluation import induced_perplexity
 from rlm_tf.restricted import KneserNey
 from tests.references import evaluation as reference
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 V, EOS = 9, 3
 
 

@@ -13,6 +13,9 @@ from rlm_tf.layers import SymbolDecoder, SymbolEncoder, VectorQuantizer
 from rlm_tf.models import VectorQuantizedVAE
 from tests.models.vae_fixtures import SENTENCES, SYMBOLS, sentence_model, symbol_model
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 _ALL = np.arange(SYMBOLS, dtype=np.int32)
 
 
@@ -55,6 +58,7 @@ def test_many_samples_give_the_exact_numbers(make, x):
         assert found.num_tokens == len(x)
 
 
+@pytest.mark.graph
 def test_empty_batches_count_nothing():
     found, expected = (
         latent_usage(symbol_model(), batches, num_samples=5)

@@ -9,6 +9,9 @@ from rlm_tf.data import LinearDiscriminant
 from rlm_tf.evaluation import cross_validate_logistic
 from rlm_tf.models import fit_logistic_runs
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 TASK = LinearDiscriminant()
 
 
@@ -80,6 +83,7 @@ def test_of_equal_losses_the_smallest_ratio_wins(rng):
     assert found.ratios[0] == 0.2 and found.inverse_bandwidths[0] == 3.0
 
 
+@pytest.mark.graph
 def test_it_chooses_imm_where_it_helps(rng):
     x, y, probs = _data(rng, 8, 40)
     found = cross_validate_logistic(x, y, probs, ratios=(0.0, 0.7), steps=300)

@@ -24,6 +24,9 @@ from rlm_tf.evaluation import (
 from rlm_tf.restricted import KneserNey
 from tests.references import evaluation as reference
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 V, EOS = 9, 3
 
 
@@ -43,6 +46,7 @@ def test_one_row_sees_everything_before(model, predict, tokens, window):
     np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize("batch_size", [2, 5, 61, 80])
 def test_rows_start_afresh_and_nothing_else_changes(model, predict, tokens, batch_size):
     length = math.ceil(len(tokens) / batch_size)

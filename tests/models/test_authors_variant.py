@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.models import imm_fixtures as fixtures
+
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
 
 
 def test_authors_variant_changes_embedding_and_soft_targets():

@@ -179,6 +179,7 @@ def _train(source, windows, coefficient, contexts):
     return source.kl_divergence(model.probs())
 
 
+@pytest.mark.landing
 @pytest.mark.slow
 def test_in_batch_loss_is_nearly_consistent_where_noising_is_not():
     """Proposition 5.1 at the batch size of Penn Treebank, 20 x 35 positions.
@@ -212,6 +213,7 @@ def test_in_batch_loss_is_nearly_consistent_where_noising_is_not():
     assert noising > 0.1
 
 
+@pytest.mark.landing
 @pytest.mark.slow
 def test_one_sample_is_noising_and_ten_are_nearly_consistent():
     """The published sampler on the same source: k = 1 behaves like noising.

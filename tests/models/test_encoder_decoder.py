@@ -11,6 +11,9 @@ from rlm_tf import layers
 from rlm_tf.data import ReverseCopy
 from rlm_tf.models import EncoderDecoder, count_parameters, width_for_budget
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 V, H = 8, 5
 
 
@@ -88,6 +91,8 @@ def test_greedy_is_the_argmax_of_the_whole_text(rng):
         np.testing.assert_array_equal(said[:, t], logits[:, -1].argmax(axis=-1))
 
 
+@pytest.mark.landing
+@pytest.mark.graph
 @pytest.mark.slow
 def test_it_learns_to_say_short_sequences_backwards():
     task = ReverseCopy(3, 6)

@@ -17,6 +17,9 @@ from rlm_tf.models import (
 from rlm_tf.restricted import NeuralRestrictedModel
 from tests.models import imm_fixtures as fixtures
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 # === Files ===
 
 

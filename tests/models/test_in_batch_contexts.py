@@ -10,6 +10,7 @@ from rlm_tf.models import InBatchContexts
 from tests.models import imm_fixtures as fixtures
 from tests.references import imm_reference as reference
 from tests.references.in_batch_bank import NaiveInBatch
+from tests.replica_steps import after_steps
 
 # A few steps each: tracing graphs took most of the time.
 pytestmark = pytest.mark.eager
@@ -170,7 +171,6 @@ def test_several_restricted_models_add_up():
     np.testing.assert_allclose(both - plain, one + two - 2 * plain, atol=3e-6)
 
 
-@pytest.mark.graph
 @pytest.mark.parametrize("separate", [False, True])
 def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separate):
     """Pools are per replica, so the single device averages over the same two pools."""
@@ -212,16 +212,19 @@ def test_two_replicas_equal_one_device_with_the_same_pools(two_replicas, separat
         )
     else:
         expected = clipped(gradient(main_loss) + coefficient * gradient(induced_loss))
-    with two_replicas.scope():
-        model = fixtures.wrapper(contexts(), coefficient=coefficient, clip_norm=clip)
-    before = fixtures.flat_weights(model)
-    data = tf.data.Dataset.from_tensor_slices(element).batch(8)
-    logs = fixtures.fit(model, data)
+    before = fixtures.flat_weights(alone)
+    model = after_steps(
+        two_replicas,
+        lambda: fixtures.wrapper(contexts(), coefficient=coefficient, clip_norm=clip),
+        [element],
+        rate=0.5,
+    )
+    logs = model.get_metrics_result()
     found = (before - fixtures.flat_weights(model)) / 0.5
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    np.testing.assert_allclose(logs["imm"], [induced_loss], rtol=1e-5)
+    np.testing.assert_allclose(logs["imm"], induced_loss, rtol=1e-5)
     # What two replicas lack: contexts that each of them has too rarely.
-    np.testing.assert_allclose(logs["imm_coverage"], [coverage], rtol=1e-6)
+    np.testing.assert_allclose(logs["imm_coverage"], coverage, rtol=1e-6)
     assert coverage < whole_coverage
 
 

@@ -17,12 +17,19 @@ from rlm_tf.restricted import KneserNey
 from rlm_tf.training import BestWeights
 from tests.models import imm_fixtures as fixtures
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 # === Other language models ===
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize(
     "contexts",
-    [InBatchContexts(min_count=3), fixtures.sampled()],
+    [
+        InBatchContexts(min_count=3),
+        pytest.param(fixtures.sampled(), marks=pytest.mark.landing),
+    ],
     ids=["in-batch", "sampled"],
 )
 def test_transformer_of_keras_layers_trains(contexts, tmp_path):
@@ -75,6 +82,7 @@ def test_xla_of_the_whole_step_is_refused():
         fixtures.wrapper(InBatchContexts()).compile("sgd", jit_compile=True)
 
 
+@pytest.mark.graph
 def test_several_steps_per_execution_are_the_same_steps():
     data = fixtures.batches().dataset().take(7)
     weights = []
@@ -87,7 +95,10 @@ def test_several_steps_per_execution_are_the_same_steps():
     np.testing.assert_allclose(weights[1], weights[0], atol=1e-6)
 
 
-@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.graph
+@pytest.mark.parametrize(
+    "separate", [False, pytest.param(True, marks=pytest.mark.landing)]
+)
 def test_half_precision_takes_nearly_the_same_steps(separate):
     data = fixtures.batches().dataset().take(3)
     moved, losses = {}, {}
@@ -126,6 +137,7 @@ def test_sampled_contexts_in_half_precision(gradient):
     assert distance < 0.01 * np.linalg.norm(moved[0])
 
 
+@pytest.mark.graph
 def test_evaluation_is_that_of_the_language_model():
     data = fixtures.batches().dataset()
     model = fixtures.wrapper(InBatchContexts())
@@ -139,6 +151,7 @@ def test_evaluation_is_that_of_the_language_model():
     np.testing.assert_allclose(as_list, list(found.values()), rtol=1e-6)
 
 
+@pytest.mark.graph
 def test_bits_per_character_are_logged_where_the_language_model_asks():
     data = fixtures.batches().dataset().take(2)
     model = fixtures.eager(
@@ -150,6 +163,7 @@ def test_bits_per_character_are_logged_where_the_language_model_asks():
         assert logs[f"{prefix}bits_per_character"] == [pytest.approx(bits, rel=1e-5)]
 
 
+@pytest.mark.graph
 def test_validation_inside_fit_does_not_disturb_training():
     data = fixtures.batches().dataset().take(4)
     weights = []

@@ -10,6 +10,9 @@ import tensorflow as tf
 from rlm_tf.data import LinearDiscriminant
 from rlm_tf.models import LogisticIMM, fit_logistic_runs
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 TASK = LinearDiscriminant((1.0, -0.5, 0.7), 0.1)
 
 
@@ -63,6 +66,7 @@ def test_a_batch_without_weight_changes_nothing(rng):
     np.testing.assert_array_equal(runs.kernels, np.zeros((1, 3)))
 
 
+@pytest.mark.graph
 def test_impossible_batches(rng):
     x, y, _ = _data(rng)
     model = LogisticIMM(TASK.restricted())
@@ -83,6 +87,7 @@ def test_impossible_batches(rng):
     assert np.isnan(model.total_metric.result())
 
 
+@pytest.mark.graph
 def test_adam_under_xla(rng):
     x, y, _ = _data(rng)
     kernels = []

@@ -18,6 +18,9 @@ from rlm_tf.models import (
 )
 from rlm_tf.restricted import BinnedModel, TabularModel
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 TASK = LinearDiscriminant((1.0, -0.5, 0.7), 0.1)
 
 
@@ -143,14 +146,14 @@ def test_examples_without_weight_are_nobodys_neighbours(rng):
 # === Many runs ===
 
 
-@pytest.mark.parametrize("ratio", [0.0, 0.6])
+@pytest.mark.parametrize("ratio", [pytest.param(0.0, marks=pytest.mark.landing), 0.6])
 def test_many_runs_are_those_of_fit(rng, ratio):
     x, y, probs = _data(rng, runs=3)
-    weights = fit_logistic_runs(x, y, probs, ratio, steps=30, learning_rate=0.5)
+    weights = fit_logistic_runs(x, y, probs, ratio, steps=12, learning_rate=0.5)
     for run in range(3):
         model = LogisticIMM(TASK.restricted(), ratio=ratio)
         model.compile(keras.optimizers.SGD(0.5))
-        model.fit(x[run], y[run], batch_size=12, epochs=30, verbose=0, shuffle=False)
+        model.fit(x[run], y[run], batch_size=12, epochs=12, verbose=0, shuffle=False)
         np.testing.assert_allclose(weights.kernels[run], model.kernel, rtol=1e-4)
         np.testing.assert_allclose(weights.biases[run], model.bias, rtol=1e-3)
 
@@ -211,6 +214,7 @@ def test_logits_of_shared_and_own_points(rng):
     np.testing.assert_allclose(own[0], expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.graph
 def test_imm_helps_where_examples_are_few(rng):
     """Ten examples: the gain is many standard errors of its mean over 200 data sets."""
     x, y, probs = _data(rng, 10, 200)
@@ -230,6 +234,8 @@ def test_imm_helps_where_examples_are_few(rng):
 # === Replicas, files, mistakes ===
 
 
+@pytest.mark.landing
+@pytest.mark.graph
 @pytest.mark.parametrize("fixed", [True, False])
 def test_two_replicas_equal_one_device(rng, two_replicas, fixed):
     """The last batch is smaller, and its replicas have unequal shares."""

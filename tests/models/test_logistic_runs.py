@@ -13,6 +13,9 @@ from rlm_tf.models.logistic_runs import (
     neighbor_kernel,
 )
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 TASK = LinearDiscriminant((1.0, -0.5, 0.7), 0.1)
 
 

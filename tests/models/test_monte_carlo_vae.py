@@ -26,6 +26,7 @@ from tests.models.vae_fixtures import (
     sentence_model,
     symbol_model,
 )
+from tests.replica_steps import assert_two_replicas_equal_one
 
 # A few steps each: tracing graphs would take longer.
 pytestmark = pytest.mark.eager
@@ -36,29 +37,29 @@ _WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0], np.float32)
 # === Under fit() ===
 
 
+# Conformance has the steps of more models, without `fit()`.
+@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.parametrize(
-    "make", [pytest.param(symbol_model, marks=pytest.mark.graph), sentence_model]
+    ("estimator", "make", "x"),
+    [
+        pytest.param("dreg", symbol_model, X, marks=pytest.mark.graph),
+        ("vimco", sentence_model, SENTENCES),
+    ],
 )
-@pytest.mark.parametrize("estimator", ["dreg", "vimco"])
-def test_two_replicas_equal_one(two_replicas, make, estimator):
-    x = X if make is symbol_model else SENTENCES
+def test_two_replicas_equal_one(two_replicas, estimator, make, x):
     data = tf.data.Dataset.from_tensor_slices((x, np.zeros(4), _WEIGHTS)).batch(4)
-
-    kinds = [{}]
-    if make is sentence_model:
-        kinds.append({"shared_dropout": False})
-    for options in kinds:
-        one = functools.partial(make, estimator, **options)
-        assert_replicas_equal_one(two_replicas, one, data, epochs=3)
+    one = functools.partial(make, estimator)
+    assert_replicas_equal_one(two_replicas, one, data, epochs=3)
 
 
 @pytest.mark.parametrize(
     ("policy", "estimator"),
     [
-        ("mixed_bfloat16", "dreg"),
-        ("mixed_float16", "dreg"),
+        pytest.param("mixed_bfloat16", "dreg", marks=pytest.mark.landing),
+        pytest.param("mixed_float16", "dreg", marks=pytest.mark.landing),
         ("float64", "dreg"),
-        ("float64", "elbo"),
+        pytest.param("float64", "elbo", marks=pytest.mark.landing),
     ],
 )
 def test_other_precisions(policy, estimator):
@@ -158,10 +159,12 @@ def test_rows_without_weight_may_be_impossible(estimator):
 
 def test_two_replicas_of_one_row_equal_one(two_replicas):
     """Each replica draws for its own row."""
-    data = tf.data.Dataset.from_tensor_slices(X).batch(2, drop_remainder=True)
-    assert_replicas_equal_one(two_replicas, symbol_model, data)
+    batches = [(X[:2],), (X[2:],)]
+    assert_two_replicas_equal_one(two_replicas, symbol_model, batches, rate=0.5)
 
 
+@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.graph
 def test_two_replicas_of_other_sizes_equal_one(two_replicas):
     """The last three rows are two and one; masks and draws are those of all three."""
@@ -193,7 +196,9 @@ def test_parts_with_one_seed_begin_with_different_weights():
 
 
 @pytest.mark.graph
-@pytest.mark.parametrize("make", [symbol_model, sentence_model])
+@pytest.mark.parametrize(
+    "make", [symbol_model, pytest.param(sentence_model, marks=pytest.mark.landing)]
+)
 def test_files_and_graphs(tmp_path, make):
     x = X if make is symbol_model else SENTENCES
     model = make("dreg", num_samples=(3, 2), objective="renyi", alpha=2.0)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from rlm_tf.models import MonteCarloVAE
-from tests.models.vae_fixtures import X, assert_replicas_equal_one, symbol_model
+from tests.models.vae_fixtures import X, symbol_model
 
 # A few steps each: tracing graphs would take longer.
 pytestmark = pytest.mark.eager
@@ -72,13 +70,6 @@ def test_files_keep_it(tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.baseline == "moving_average"
     assert loaded.current_baseline() == model.current_baseline() < -1.0
-
-
-@pytest.mark.graph
-def test_two_replicas_equal_one(two_replicas):
-    data = tf.data.Dataset.from_tensor_slices(X).batch(2, drop_remainder=True)
-    make = functools.partial(_model, "moving_average")
-    assert_replicas_equal_one(two_replicas, make, data)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,9 @@ from rlm_tf.data import LinearDiscriminant
 from rlm_tf.models import LogisticIMM, NeighborModelMatching
 from rlm_tf.restricted import BinnedModel
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 CLASSES = 3
 
 
@@ -88,6 +91,8 @@ def test_a_linear_network_is_logistic_regression(rng):
     np.testing.assert_allclose(kernel, logistic.kernel, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.landing
+@pytest.mark.graph
 def test_matching_teaches_the_restricted_task(rng):
     """With the ratio at one only the restricted model is heard."""
     x, y = _batch(rng, 64)

@@ -11,6 +11,10 @@ import tensorflow as tf
 
 from rlm_tf import gradients as gradient_lists
 from rlm_tf.models import ObjectiveModel, Term
+from tests.replica_steps import assert_two_replicas_equal_one
+
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
 
 
 class TwoTerms(ObjectiveModel):
@@ -77,6 +81,7 @@ def _clip(gradient, norm):
     return gradient * min(1.0, norm / np.linalg.norm(gradient))
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_step_follows_the_weighted_means(rng, jit_compile):
     batch = _batch(rng)
@@ -185,22 +190,10 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_two_replicas_equal_one_device(rng, two_replicas, options):
-    batch = _batch(rng, 8)
-    alone, alone_logs = _step(TwoTerms(**options), batch, steps=3)
-    with two_replicas.scope():
-        model = TwoTerms(**options)
-        model.compile(keras.optimizers.SGD(0.1))
-    before = np.concatenate([np.ravel(v) for v in model.get_weights()])
-    logs = model.fit(
-        tf.data.Dataset.from_tensor_slices(batch).batch(8),
-        epochs=3,
-        verbose=0,
-        shuffle=False,
+    batches = [_batch(rng, 8), _batch(rng, 8)]
+    assert_two_replicas_equal_one(
+        two_replicas, lambda: TwoTerms(**options), batches, rate=0.01
     )
-    after = np.concatenate([np.ravel(v) for v in model.get_weights()])
-    np.testing.assert_allclose((before - after) / 0.1, alone, rtol=1e-5, atol=1e-5)
-    for name in ("square", "fourth", "loss"):
-        np.testing.assert_allclose(logs.history[name], alone_logs[name], rtol=1e-5)
 
 
 @pytest.mark.parametrize("options", OPTIONS[1:3])
@@ -229,6 +222,7 @@ def test_evaluation_returns_the_weighted_means(rng):
     np.testing.assert_allclose(logs["square"], expected, rtol=1e-5)
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 def test_data_of_unknown_length_count_once(rng, replicas, two_replicas):
@@ -305,6 +299,7 @@ def test_losses_and_metrics_of_compile_are_refused(given):
         TwoTerms().compile("sgd", **given)
 
 
+@pytest.mark.graph
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_step_is_traced_once(rng, steps):
     """Though the optimiser has yet to make its moments."""

@@ -11,14 +11,18 @@ import tensorflow as tf
 
 from tests.models.recurrent_fixtures import B, T, V, compile_and_fit, dataset, make
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
 
+
+@pytest.mark.graph
 @pytest.mark.parametrize(
     ("policy", "jit", "steps_per_execution"),
     [
-        ("float32", False, 1),
+        pytest.param("float32", False, 1, marks=pytest.mark.landing),
         ("float32", True, 3),
-        ("mixed_bfloat16", True, 1),
-        ("mixed_float16", False, 2),
+        pytest.param("mixed_bfloat16", True, 1, marks=pytest.mark.landing),
+        pytest.param("mixed_float16", False, 2, marks=pytest.mark.landing),
     ],
 )
 def test_fit_learns_and_agrees(rng, policy, jit, steps_per_execution):
@@ -59,6 +63,9 @@ def test_training_step_is_plain_gradient_descent(rng):
         np.testing.assert_allclose(weight, variable - 0.5 * gradient, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.landing
+@pytest.mark.graph
 def test_two_replicas_equal_one_device(rng, two_replicas):
     data = dataset(rng, steps=3)
     with two_replicas.scope():

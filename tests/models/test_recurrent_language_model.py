@@ -20,6 +20,9 @@ from tests.models.recurrent_fixtures import (
     tokens,
 )
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 # === Numbers ===
 
 

@@ -1,4 +1,4 @@
-"""The regularised language model on replicas, in wrappers, in half precision."""
+"""The regularised language model in wrappers, in half precision."""
 
 from __future__ import annotations
 
@@ -22,34 +22,6 @@ from tests.models.recurrent_fixtures import make_regularized as make
 H = 4
 
 
-def test_two_replicas_equal_one_with_dropout_everywhere(rng, two_replicas):
-    def build():
-        return make(
-            layers.MogrifierLSTMCell(H, 2, 1, state_dropout=0.3),
-            num_layers=2,
-            input_dropout=0.2,
-            layer_dropout=0.3,
-            output_dropout=0.4,
-            embedding_width=3,
-            reset_rate=0.3,
-            dropout_samples=2,
-            clip_norm=0.5,
-            l2=0.01,
-            seed=6,
-        )
-
-    data = dataset(rng, steps=3)
-    with two_replicas.scope():
-        model = build()
-        model.compile(keras.optimizers.SGD(0.5), jit_compile=False)
-    history = model.fit(data, epochs=2, shuffle=False, verbose=0).history
-    single = build()
-    expected = compile_and_fit(single, data)
-    np.testing.assert_allclose(history["nll"], expected["nll"], rtol=1e-5)
-    for a, b in zip(model.weights, single.weights, strict=True):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-6)
-
-
 CELLS = {
     "mogrifier": layers.MogrifierLSTMCell(H, 2, 1),
     "rlstm": layers.RewiredLSTMCell(H, state_dropout=0.2),
@@ -60,7 +32,16 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize("name", CELLS)
+def _cells() -> list:
+    """Names of all cells; most of them are for landing only."""
+    rare = {"mogrifier rlstm", "mogrifier elman", "mlstm", "gru"}
+    return [
+        pytest.param(name, marks=[pytest.mark.landing] if name in rare else [])
+        for name in CELLS
+    ]
+
+
+@pytest.mark.parametrize("name", _cells())
 def test_induced_model_matching_wraps_every_cell(name):
     text = np.random.default_rng(1).integers(V, size=120) // 3
     model = InducedModelMatching(
@@ -76,6 +57,7 @@ def test_induced_model_matching_wraps_every_cell(name):
         assert history[term][-1] < history[term][0] - 0.1
 
 
+@pytest.mark.eager
 def test_published_sampler_works_with_samples_of_dropout():
     text = np.random.default_rng(1).integers(V, size=60)
     model = InducedModelMatching(
@@ -90,6 +72,8 @@ def test_published_sampler_works_with_samples_of_dropout():
     assert np.isfinite(history["imm"]).all()
 
 
+@pytest.mark.slow
+@pytest.mark.landing
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_trains(rng, policy):
     data = dataset(rng)
@@ -122,9 +106,10 @@ def test_mistakes_are_named(arguments, message):
         make(**arguments)
 
 
+@pytest.mark.eager
 def test_a_wrapper_takes_over_clipping_penalty_and_scale(rng):
     options = {"clip_norm": 0.02, "loss_scale": 3.0, "l2": 0.3}
-    data = dataset(rng)
+    data = dataset(rng, steps=2)
     restricted = KneserNey(2).fit(rng.integers(V, size=200), V)
     trained = []
     for coefficient in (None, 0.0):
@@ -134,7 +119,7 @@ def test_a_wrapper_takes_over_clipping_penalty_and_scale(rng):
             contexts = InBatchContexts(min_count=1)
             model = InducedModelMatching(inner, restricted, contexts, coefficient)
             assert {name: getattr(model, name) for name in options} == options
-        compile_and_fit(model, data)
+        compile_and_fit(model, data, epochs=1)
         trained.append(inner.get_weights())
     for alone, wrapped in zip(*trained, strict=True):
         np.testing.assert_allclose(wrapped, alone, atol=1e-6)

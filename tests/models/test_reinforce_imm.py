@@ -23,6 +23,9 @@ from tests.models.grid_world import (
     small_model,
 )
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 # === Losses ===
 
 

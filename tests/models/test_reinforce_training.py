@@ -29,8 +29,13 @@ from tests.models.grid_world import (
     small_model,
 )
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
 
-@pytest.mark.parametrize("coefficient", [0.0, 0.25])
+
+@pytest.mark.parametrize(
+    "coefficient", [pytest.param(0.0, marks=pytest.mark.landing), 0.25]
+)
 def test_fit_on_the_environment_and_many_runs_learn_the_same(
     pomdp, target, coefficient
 ):
@@ -109,6 +114,8 @@ def test_runs_do_not_disturb_each_other(pomdp, target):
         )
 
 
+@pytest.mark.landing
+@pytest.mark.graph
 def test_two_replicas_equal_one_device(pomdp, target, rng, two_replicas):
     data = tf.data.Dataset.from_tensor_slices(small_batch(rng, 12)).batch(4)
     options = {"baseline": "moving_average", "horizon": STEPS, "clip_norm": 0.05}
@@ -143,6 +150,8 @@ def test_trajectories_are_collected_with_the_policy_of_their_step():
     assert seen == [*range(6)]
 
 
+@pytest.mark.landing
+@pytest.mark.graph
 def test_two_replicas_learn_from_the_environment_as_one(pomdp, target, two_replicas):
     draws = trajectory_draws(3, 4, STEPS, 4, STATES)
     logits = []
@@ -164,6 +173,7 @@ def test_two_replicas_learn_from_the_environment_as_one(pomdp, target, two_repli
         model.fit(data, epochs=4, steps_per_epoch=1)
 
 
+@pytest.mark.graph
 def test_adam_under_xla(pomdp, target, rng):
     batch = small_batch(rng)
     logits = []
@@ -175,6 +185,8 @@ def test_adam_under_xla(pomdp, target, rng):
     np.testing.assert_allclose(logits[1], logits[0], atol=1e-4)
 
 
+@pytest.mark.landing
+@pytest.mark.graph
 def test_imm_teaches_what_the_restricted_policy_knows(pomdp, target, rng):
     """Without rewards the policy is drawn to one whose mean is the target."""
     model = small_model(pomdp, target, coefficient=1.0)

@@ -10,6 +10,9 @@ from rlm_tf.models import InBatchContexts, SampledContexts
 from rlm_tf.restricted import WordClassModel
 from tests.models import imm_fixtures as fixtures
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 _CLASSES = np.array([0, 1, 0, 1, 2, 2, 0])
 
 

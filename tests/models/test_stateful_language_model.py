@@ -16,6 +16,9 @@ from tests.models.recurrent_fixtures import (
     tokens,
 )
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 
 def test_windows_of_a_stream_equal_the_whole_stream(rng):
     model = make()
@@ -54,7 +57,15 @@ def test_evaluation_does_not_touch_the_state_of_training(rng):
     assert not np.array_equal(flat(model.carried_states(training=False)), before)
 
 
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(
+    "jit",
+    [
+        False,
+        pytest.param(
+            True, marks=[pytest.mark.slow, pytest.mark.landing, pytest.mark.graph]
+        ),
+    ],
+)
 def test_validation_inside_fit_changes_nothing(rng, jit):
     data, validation = dataset(rng), dataset(rng, steps=2, batch=3)
     plain, validated = make(seed=1), make(seed=1)
@@ -78,6 +89,7 @@ def test_batch_size_may_change_with_new_streams_only(rng):
         model((tokens(rng)[0], np.zeros(B, "int32")))
 
 
+@pytest.mark.graph
 def test_compiled_evaluation_is_told_a_new_batch_size(rng):
     model = make()
     model.compile(jit_compile=True)

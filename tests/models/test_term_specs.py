@@ -11,6 +11,9 @@ from rlm_tf.models import ObjectiveModel, TermLoss, TermSpec
 from rlm_tf.training.state_variables import fixed_digest, state_variables
 from tests.models.declared_models import TwoParts, batch, data, dense, weights_of
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 RATE = 0.1
 
 
@@ -101,6 +104,7 @@ def test_terms_weigh_their_gradient_by_parts():
     np.testing.assert_allclose(weighed[1], plain[1], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.graph
 def test_a_phase_that_begins_traces_once_and_terms_that_are_off_are_not_run():
     model = _made(late=True)
     fixed = weights_of(model)[4:]

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from rlm_tf.layers import SymbolDecoder, SymbolEncoder, VectorQuantizer
 from rlm_tf.models import VectorQuantizedVAE
-from tests.models.vae_fixtures import assert_replicas_equal_one
 
 _X = np.array([3, 1, 6, 1], np.int32)
 
@@ -151,11 +150,6 @@ def test_other_precisions_train(policy):
     history = model.fit(data, epochs=2, verbose=0).history["objective"]
     assert history[1] < history[0]
     assert model.quantizer.codebooks().dtype == tf.float32
-
-
-def test_two_replicas_equal_one(two_replicas):
-    data = tf.data.Dataset.from_tensor_slices(_X).batch(4)
-    assert_replicas_equal_one(two_replicas, _model, data, rate=0.3, epochs=4)
 
 
 def test_mistakes_are_named():

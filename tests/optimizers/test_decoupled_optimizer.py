@@ -13,6 +13,9 @@ from rlm_tf.training.learning_rate import get_learning_rates, set_learning_rate
 from rlm_tf.training.metrics_log import read_metrics_log
 from tests.models.declared_models import FEATURES, TwoParts, batch, data, weights_of
 
+# Tracing takes longer than the few steps of most tests.
+pytestmark = pytest.mark.eager
+
 SGD, ADAM = keras.optimizers.SGD, keras.optimizers.Adam
 GENERATOR, DISCRIMINATOR = slice(0, FEATURES + 1), slice(FEATURES + 1, None)
 
@@ -30,6 +33,7 @@ def _trained(optimizer, epochs=2, **options):
     return model
 
 
+@pytest.mark.graph
 def test_each_part_takes_the_steps_of_its_optimiser():
     """The terms of the toy share no variable, so its parts train as they do alone."""
     together = weights_of(_trained(_optimizer()))
@@ -63,7 +67,9 @@ def _first_step(optimizer):
     return model
 
 
-@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(
+    "scaled", [pytest.param(False, marks=pytest.mark.landing), True]
+)
 def test_two_replicas_equal_one(two_replicas, scaled):
     def made():
         optimizer = _optimizer(clip_norms={"generator": 0.5, "discriminator": 0.7})
