@@ -134,7 +134,7 @@ def add_functions(module: tf.Module, rule: str, tables: VocabularyTables) -> Non
     setattr(module, f"decode_{rule}", decode)
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_saved_model_needs_only_tensorflow(tmp_path) -> None:
     module = tf.Module()
     module.vocabularies = {r: v.graph_tables() for r, v in VOCABULARIES.items()}

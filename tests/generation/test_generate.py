@@ -174,6 +174,7 @@ def test_wrapper_is_opened(recurrent):
 # === Reading prompts ===
 
 
+@pytest.mark.landing
 def test_long_prompts_are_read_in_windows(recurrent, rng):
     rows = [rng.integers(V, size=n).tolist() for n in (300, 0, 17, 16, 1, 256)]
     states = read_tokens(

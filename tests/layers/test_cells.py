@@ -30,6 +30,7 @@ def test_equals_numpy(rng, name, jit_loop):
     assert_all_close([outputs, *final], [expected, *expected_final], 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_loops_agree_in_values_and_gradients(rng, name):
     cell = make_cell(name)
@@ -43,6 +44,7 @@ def test_loops_agree_in_values_and_gradients(rng, name):
         assert bool(tf.reduce_any(gradient != 0)), weight.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_equal_differences(rng, name):
     cell = make_cell(name)

@@ -118,6 +118,7 @@ def test_initial_states_default_to_zero_and_time_may_come_first(rng):
 # === Ways of calling ===
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_loop", [False, True])
 @pytest.mark.parametrize("mode", ["function", "unknown sizes", "jit"])
 def test_graphs_equal_eager(rng, mode, jit_loop):

@@ -69,6 +69,7 @@ def _fit(callback, losses):
     return model, history
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monitor", ["loss", "nll", "perplexity", "hits"])
 def test_callbacks_need_no_mode(monitor, tmp_path):
     monitor = f"val_{monitor}"

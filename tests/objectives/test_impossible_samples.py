@@ -44,6 +44,7 @@ def test_an_impossible_sample_is_an_improbable_one(name, estimator):
             np.testing.assert_allclose(a, b, atol=1e-12, err_msg=field)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _OPTIONS)
 @pytest.mark.parametrize("baseline", ["swap_in", "leave_one_out"])
 def test_baselines_know_nothing_of_their_sample(name, baseline):

@@ -62,6 +62,7 @@ def _prior(z):
     return _normal(z, tf.constant(0.0, tf.float64), tf.constant(0.0, tf.float64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -30,6 +30,7 @@ def _score_gradients(x, drawn, **options):
     return np.einsum("kn,knc->cn", found.score, scores), probs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", _COLUMNS)
 @pytest.mark.parametrize("num_samples", [2, 3])
 @pytest.mark.parametrize("x", range(4))

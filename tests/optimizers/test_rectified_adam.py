@@ -79,6 +79,7 @@ def test_no_momentum_no_variables_for_it():
     assert len(with_momentum.variables) == len(without.variables) + 1
 
 
+@pytest.mark.slow
 def test_goes_over_into_adam():
     """After many steps r_t is 1, and the steps are Adam's."""
     rng = np.random.default_rng(0)

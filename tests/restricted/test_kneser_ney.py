@@ -81,6 +81,7 @@ class TestToyCorpus:
         assert np.exp(-score.mean()) == pytest.approx(4.6307729717234, rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 @pytest.mark.parametrize("smoothing", ["modified", "absolute"])
 @settings(max_examples=12, deadline=None)

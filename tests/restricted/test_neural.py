@@ -22,6 +22,7 @@ def _markov_stream(transitions: np.ndarray, length: int) -> np.ndarray:
     return np.minimum(stream, transitions.shape[-1] - 1)
 
 
+@pytest.mark.slow
 def test_learns_a_markov_source():
     transitions = np.random.default_rng(1).dirichlet(np.full(4, 0.5), [4, 4])
     stream = _markov_stream(transitions, 30_000)

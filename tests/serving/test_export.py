@@ -67,6 +67,7 @@ print(json.dumps([answer["total"].numpy().tolist(), text.numpy()[0].decode(),
     assert shape == [1, 2]
 
 
+@pytest.mark.landing
 def test_saved_model_cli_lists_the_signatures(path):
     result = subprocess.run(
         [
@@ -126,6 +127,7 @@ def test_weights_and_nothing_of_training_are_saved(vocabulary, tmp_path, rng):
 # === Mistakes ===
 
 
+@pytest.mark.landing
 def test_existing_path(vocabulary, tmp_path):
     model = make_model(vocabulary, num_layers=1)
     path = tmp_path / "x"

@@ -49,7 +49,7 @@ def _classifier(rng) -> LogisticIMM:
     return model
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_a_classifier_answers_in_a_bare_process(rng, tmp_path):
     model = _classifier(rng)
     path = export_classifier(model, tmp_path / "deep" / "classifier")
@@ -85,7 +85,7 @@ def test_a_batch_of_zero_and_any_network(rng, tmp_path):
     assert np.abs(moved).max() > 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_a_policy_answers_in_a_bare_process(tmp_path):
     policy = DiscretePolicy(9, 4, 5, seed=2)
     before = tf.nn.softmax(policy(np.arange(9))).numpy()

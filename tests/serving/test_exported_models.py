@@ -27,6 +27,7 @@ from tests.serving.exported import (
 )
 
 
+@pytest.mark.landing
 def test_wrapper_and_half_precision(vocabulary, tmp_path):
     model = make_model(vocabulary, num_layers=1, dtype="mixed_bfloat16")
     restricted = KneserNey(order=2).fit(vocabulary.encode(TEXT * 2), len(vocabulary))
@@ -38,6 +39,7 @@ def test_wrapper_and_half_precision(vocabulary, tmp_path):
     np.testing.assert_allclose(answer["log_probs"][0], expected, atol=0.05)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("make_cell", "options"),
     [
@@ -79,6 +81,7 @@ def test_stronger_models_say_what_they_say_in_keras(
     assert np.abs(reference_log_probs(model, vocabulary, text) - expected).max() > 0.1
 
 
+@pytest.mark.landing
 def test_a_chaotic_model_is_compared_while_it_can_be(vocabulary, tmp_path):
     cell = MogrifierLSTMCell(6)
     model = RegularizedLanguageModel(len(vocabulary), cell, 2, seed=4)
@@ -93,6 +96,7 @@ def test_a_chaotic_model_is_compared_while_it_can_be(vocabulary, tmp_path):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.landing
 def test_forced_xla_is_left_out(vocabulary, tmp_path):
     model = make_model(vocabulary, num_layers=1, jit_loop=True)
     path = export_language_model(model, vocabulary, tmp_path / "x")
@@ -137,6 +141,7 @@ def test_model_that_sees_the_future_is_refused(vocabulary, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("rule", ["whitespace", "characters", "bytes"])
 def test_other_rules(rule, tmp_path):
     vocabulary = Vocabulary.build(TEXT, rule=rule)
@@ -152,6 +157,7 @@ def test_other_rules(rule, tmp_path):
     assert generate(loaded, [text], max_tokens=20)["full_text"][0].startswith(text)
 
 
+@pytest.mark.landing
 def test_unknown_words_without_unk_are_named(tmp_path):
     vocabulary = Vocabulary.build(TEXT, rule="words", unknown=False)
     model = make_model(vocabulary, num_layers=1)

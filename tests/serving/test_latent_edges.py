@@ -72,6 +72,7 @@ def _decode(signatures, latents, **options):
     return signatures["decode"](latents=latents, **options)["texts"].numpy()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("policy", ["float64", "mixed_bfloat16"])
 def test_other_precisions_answer_in_single(tmp_path, policy, of_categories):
     signatures = of_categories
