@@ -5,7 +5,7 @@ r"""Writes a trained language model as a SavedModel that answers raw strings.
 
 `--model` is a `.keras` file with a language model or with the wrapper it was trained
 in. Without it a demonstration model is trained first, on `--corpus`, with the settings
-of `experiments.imm_lm --arm=none` and the same `--preset`: smoke (seconds), small
+of `experiments.imm_lm --arm=none` and the same `--preset`: smoke (15 seconds), small
 (minutes on two cores), paper (2 x 1500 units, weeks).
 
 The SavedModel has the signatures `score`, `next_token` and `generate`; it needs nothing
@@ -193,6 +193,7 @@ def _one_line(error: Exception, most: int = 160) -> str:
 
 
 def _train(config: Config) -> tuple[Any, Any]:
+    from experiments import run_files, run_lock
     from experiments.imm import config as configs
     from experiments.imm import training
     from experiments.run_settings import settings_of
@@ -206,42 +207,23 @@ def _train(config: Config) -> tuple[Any, Any]:
     )
     folder = pathlib.Path(config.training_dir) / config.preset
     corpus = load_corpus(config.corpus, config.data_dir or None)
-    if (folder / "config.json").is_file():
-        configs.check_same_settings(
-            _settings(folder / "config.json"),
-            settings_of(settings, corpus),
-            str(folder / "config.json"),
-            "another --training_dir",
+    with run_lock.held(folder, "--training_dir"):
+        file = folder / "config.json"
+        if file.is_file():
+            remedy = f"remove {folder}, or use another --training_dir"
+            configs.check_same_settings(
+                run_files.read_json(file, remedy),
+                settings_of(settings, corpus),
+                str(file),
+                "another --training_dir",
+            )
+        print(
+            f"No --model: training {settings.num_layers} x {settings.width} units on "
+            f"{int(len(corpus.train) * settings.fraction):,} tokens of {corpus.name}."
         )
-    print(
-        f"No --model: training {settings.num_layers} x {settings.width} units on "
-        f"{int(len(corpus.train) * settings.fraction):,} tokens of {corpus.name}."
-    )
-    prepared = training.prepare(settings, corpus)
-    training.fit(prepared, folder)
+        prepared = training.prepare(settings, corpus)
+        training.fit(prepared, folder)
     return prepared.model, corpus.vocabulary
-
-
-def _settings(file: pathlib.Path) -> dict[str, Any]:
-    """Returns the settings that an earlier training has left.
-
-    Raises:
-        ValueError: If the file is damaged; names it.
-    """
-    import json
-
-    try:
-        settings = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        found = str(error)
-    else:
-        if isinstance(settings, dict):
-            return settings
-        found = f"expected a JSON object, found a {type(settings).__name__}"
-    raise ValueError(
-        f"{file} is damaged ({found}); remove {file.parent}, or use another "
-        "--training_dir."
-    )
 
 
 # === Report ===

@@ -18,7 +18,7 @@ _UNFINISHED = 10.0
 
 
 @contextlib.contextmanager
-def held(folder: pathlib.Path) -> Iterator[None]:
+def held(folder: pathlib.Path, flag: str = "--output_dir") -> Iterator[None]:
     """Holds the lock of a run's folder, the file `.NAME.lock` beside it.
 
     The lock is one of the operating system (`flock`) and ends with its process, however
@@ -28,6 +28,7 @@ def held(folder: pathlib.Path) -> Iterator[None]:
 
     Args:
         folder: Of the run; need not be there.
+        flag: That names the folder, for the message.
 
     Raises:
         BlockingIOError: If another process (or this one) holds it.
@@ -35,10 +36,10 @@ def held(folder: pathlib.Path) -> Iterator[None]:
     path = folder.with_name(f".{folder.name}.lock")
     owned = path.with_name(f"{path.name}.owner")
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, locked = _lock_file(path, folder)
+    descriptor, locked = _lock_file(path, folder, flag)
     try:
         if not locked:
-            _own_file(owned, folder)
+            _own_file(owned, folder, flag)
         try:
             yield
         finally:
@@ -49,7 +50,7 @@ def held(folder: pathlib.Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _lock_file(path: pathlib.Path, folder: pathlib.Path) -> tuple[int, bool]:
+def _lock_file(path: pathlib.Path, folder: pathlib.Path, flag: str) -> tuple[int, bool]:
     """Returns an open file, and whether it is locked: some file systems cannot."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -58,7 +59,7 @@ def _lock_file(path: pathlib.Path, folder: pathlib.Path) -> tuple[int, bool]:
         except BlockingIOError:
             owner = _read(path)
             os.close(descriptor)
-            raise _taken(folder, owner) from None
+            raise _taken(folder, flag, owner) from None
         except OSError:
             return descriptor, False
         # The one who held it may have removed the file before the lock was ours.
@@ -70,7 +71,7 @@ def _lock_file(path: pathlib.Path, folder: pathlib.Path) -> tuple[int, bool]:
         os.close(descriptor)
 
 
-def _own_file(path: pathlib.Path, folder: pathlib.Path) -> None:
+def _own_file(path: pathlib.Path, folder: pathlib.Path, flag: str) -> None:
     """Creates the file that names this process; removes that of one that is gone."""
     while True:
         try:
@@ -80,18 +81,21 @@ def _own_file(path: pathlib.Path, folder: pathlib.Path) -> None:
         except FileExistsError:
             owner = _read(path)
             if _may_live(owner, path):
-                raise _taken(folder, owner, path) from None
+                raise _taken(folder, flag, owner, path) from None
             path.unlink(missing_ok=True)
 
 
 def _taken(
-    folder: pathlib.Path, owner: dict[str, Any], path: pathlib.Path | None = None
+    folder: pathlib.Path,
+    flag: str,
+    owner: dict[str, Any],
+    path: pathlib.Path | None = None,
 ) -> BlockingIOError:
     who = f"process {owner.get('pid')} on {owner.get('host')}" if owner else "a process"
     remedy = f" If it is gone, remove {path}." if path else ""
     return BlockingIOError(
-        f"{folder} is being written by {who}. Wait for it, or use another "
-        f"--output_dir.{remedy}"
+        f"{folder} is being written by {who}. Wait for it, or use another {flag}."
+        f"{remedy}"
     )
 
 

@@ -225,6 +225,11 @@ def checked_tokens(
 
 # Ends the message of `check_running`, before what was found.
 _FOUND = ", found"
+# What to do about ids that a model has not.
+_ENCODE = (
+    "Encode the text with that vocabulary; what fills up rows gets some id of it, such "
+    "as 0, and weight 0"
+)
 
 
 def check_running(holds: tf.Tensor, message: str, found: Any) -> list[tf.Operation]:
@@ -251,6 +256,43 @@ def check_running(holds: tf.Tensor, message: str, found: Any) -> list[tf.Operati
             raise ValueError(f"{message}{_FOUND} {np.asarray(found)}.")
         return []
     return [tf.debugging.Assert(holds, [message + _FOUND, found])]
+
+
+def known_ids(
+    name: str,
+    vocabulary_size: int,
+    argument: str,
+    ids: Any,
+    weights: Any = None,
+    remedy: str = _ENCODE,
+) -> tf.Tensor:
+    """Returns ids, which fail to compute unless all are in a vocabulary.
+
+    Without it a CPU fails with a description of the graph, and a GPU reads zeros.
+
+    Args:
+        name: Of the model or layer, for the message.
+        vocabulary_size: Ids must be below it.
+        argument: What the ids are.
+        ids: Int, any shape.
+        weights: Of that shape: where they are 0, ids may be anything; None: nowhere.
+        remedy: What to do, for the message.
+
+    Raises:
+        ValueError: If ids are no integers, or, in eager mode, not in the vocabulary.
+    """
+    numbers = checked_ids(name, argument, ids)
+    if weights is not None:
+        numbers = tf.where(tf.cast(weights, tf.bool), numbers, tf.zeros_like(numbers))
+    least, most = tf.reduce_min(numbers), tf.reduce_max(numbers)
+    checked = check_running(
+        (least >= 0) & (most < vocabulary_size),
+        f"{name}: `{argument}` must be ids of the model's vocabulary. {remedy}. Ids "
+        f"must be in [0, {vocabulary_size})",
+        tf.where(least < 0, least, most),
+    )
+    with tf.control_dependencies(checked):
+        return tf.identity(ids)
 
 
 @contextlib.contextmanager

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
+
+import tensorflow as tf
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextlib.contextmanager
@@ -20,3 +25,26 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
         if error.errno is None or error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+@contextlib.contextmanager
+def full_disk_named(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Makes one kind of error of a full disk, TensorFlow's or Python's.
+
+    Args:
+        path: What was to be written, for the message.
+        what: It is, for the message: "the SavedModel".
+
+    Raises:
+        OSError: If the disk, or a user's share of it, is full.
+    """
+    try:
+        yield
+    except (OSError, tf.errors.OpError) as error:
+        for code in _FULL:
+            reason = os.strerror(code)
+            # TensorFlow's errors have no number.
+            if getattr(error, "errno", None) == code or reason in str(error):
+                message = f"{reason}, {what} was not written"
+                raise OSError(code, message, os.fspath(path)) from error
+        raise

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_shapes, checked_ids
+from rlm_tf.checks import check_integer, check_shapes, checked_ids, known_ids
 from rlm_tf.layers.flat_latents import check_examples, flat_latents
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
@@ -15,7 +15,7 @@ from rlm_tf.layers.replica_dropout import replica_dropout
 from rlm_tf.layers.sentence_encoder import recurrent, token_embedding
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.nested_config import NestedConfig
-from rlm_tf.padding import PADDING
+from rlm_tf.padding import FILL_UP, PADDING
 from rlm_tf.seeds import Seeds
 
 
@@ -148,6 +148,9 @@ class SentenceDecoder(NestedConfig, keras.layers.Layer):
         check_examples("SentenceDecoder", latents, tokens=tokens)
         samples = latents.shape[0] or tf.shape(latents)[0]
         known = tokens != PADDING
+        tokens = known_ids(
+            "SentenceDecoder", self.vocabulary_size, "tokens", tokens, known, FILL_UP
+        )
         words = tf.maximum(tokens, 0)
         begin = tf.fill([tf.shape(words)[0], 1], tf.cast(self.end_id, words.dtype))
         inputs = tf.concat([begin, words[:, :-1]], axis=1)

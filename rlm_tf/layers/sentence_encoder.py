@@ -7,14 +7,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_shapes, checked_ids
+from rlm_tf.checks import check_integer, check_shapes, checked_ids, known_ids
 from rlm_tf.layers.cell_copies import copy_cell
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent import Recurrent
 from rlm_tf.layers.token_embedding import TokenEmbedding
 from rlm_tf.nested_config import NestedConfig
-from rlm_tf.padding import PADDING
+from rlm_tf.padding import FILL_UP, PADDING
 from rlm_tf.seeds import Seeds
 
 
@@ -72,7 +72,11 @@ class SentenceEncoder(NestedConfig, keras.layers.Layer):
     def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
         tokens = checked_ids("SentenceEncoder", "tokens", tokens)
         check_shapes("SentenceEncoder", tokens=(tokens, "B T"))
-        lengths = tf.reduce_sum(tf.cast(tokens != PADDING, tf.int32), axis=1)
+        known = tokens != PADDING
+        tokens = known_ids(
+            "SentenceEncoder", self.vocabulary_size, "tokens", tokens, known, FILL_UP
+        )
+        lengths = tf.reduce_sum(tf.cast(known, tf.int32), axis=1)
         steps = tf.transpose(tf.maximum(tokens, 0))
         embedded = self.embedding(steps)
         turned = tf.reverse_sequence(embedded, lengths, seq_axis=0, batch_axis=1)

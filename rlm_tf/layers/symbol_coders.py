@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_shapes, checked_ids
+from rlm_tf.checks import check_integer, check_shapes, checked_ids, known_ids
 from rlm_tf.layers.flat_latents import check_examples, flat_latents
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
@@ -55,7 +55,7 @@ class SymbolEncoder(keras.layers.Layer):
         self.built = True
 
     def call(self, symbols: tf.Tensor, training: bool = False) -> tf.Tensor:
-        symbols = checked_ids("SymbolEncoder", "symbols", symbols)
+        symbols = _known("SymbolEncoder", self.num_symbols, symbols)
         features = self.embedding(symbols)
         for layer in self.hidden:
             features = layer(features)
@@ -151,7 +151,7 @@ class SymbolDecoder(keras.layers.Layer):
     def call(
         self, latents: tf.Tensor, symbols: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
-        symbols = checked_ids("SymbolDecoder", "symbols", symbols)
+        symbols = _known("SymbolDecoder", self.num_symbols, symbols)
         check_shapes("SymbolDecoder", symbols=(symbols, "B"))
         check_examples("SymbolDecoder", latents, symbols=symbols)
         features = self.features(latents)
@@ -183,6 +183,12 @@ class SymbolDecoder(keras.layers.Layer):
             "embed": self.embed,
             "seed": self.seed,
         }
+
+
+def _known(name: str, num_symbols: int, symbols: Any) -> tf.Tensor:
+    remedy = "Count them from 0"
+    symbols = checked_ids(name, "symbols", symbols)
+    return known_ids(name, num_symbols, "symbols", symbols, remedy=remedy)
 
 
 def _normal(seeds: Seeds) -> keras.initializers.Initializer:

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from rlm_tf.checks import check_ids, check_running, checked_ids
+from rlm_tf.checks import check_ids, known_ids
 
 
 def tokens_of(x: Any) -> tf.Tensor:
@@ -83,38 +83,6 @@ def checked_batch(
     tokens = known("tokens", tokens, weights)
     targets = known("targets", targets)
     return ((tokens, *x[1:]) if isinstance(x, tuple | list) else tokens), targets
-
-
-def known_ids(
-    name: str, vocabulary_size: int, argument: str, ids: Any, weights: Any = None
-) -> tf.Tensor:
-    """Returns ids, which fail to compute unless all are in a vocabulary.
-
-    Without it a CPU fails with a description of the graph, and a GPU reads zeros.
-
-    Args:
-        name: Of the model, for the message.
-        vocabulary_size: Ids must be below it.
-        argument: What the ids are.
-        ids: Int, any shape.
-        weights: Of that shape: where they are 0, ids may be anything; None: nowhere.
-
-    Raises:
-        ValueError: If ids are no integers, or, in eager mode, not in the vocabulary.
-    """
-    numbers = checked_ids(name, argument, ids)
-    if weights is not None:
-        numbers = tf.where(tf.cast(weights, tf.bool), numbers, tf.zeros_like(numbers))
-    least, most = tf.reduce_min(numbers), tf.reduce_max(numbers)
-    checked = check_running(
-        (least >= 0) & (most < vocabulary_size),
-        f"{name}: `{argument}` must be ids of the model's vocabulary. Encode the text "
-        "with that vocabulary; what fills up rows gets some id of it, such as 0, and "
-        f"weight 0. Ids must be in [0, {vocabulary_size})",
-        tf.where(least < 0, least, most),
-    )
-    with tf.control_dependencies(checked):
-        return tf.identity(ids)
 
 
 def without_last_axis(values: tf.Tensor) -> tf.Tensor:

@@ -8,14 +8,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_ids, check_integer, check_shapes
+from rlm_tf.checks import check_ids, check_integer, check_shapes, known_ids
 from rlm_tf.layers.cell_copies import copy_cell
 from rlm_tf.layers.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.recurrent import Recurrent
 from rlm_tf.layers.softmax_output import SoftmaxOutput
 from rlm_tf.layers.token_embedding import TokenEmbedding
 from rlm_tf.metrics.perplexity import Perplexity
-from rlm_tf.models.batch import known_ids
 from rlm_tf.models.objective_model import ObjectiveModel
 from rlm_tf.models.term import TermLoss, TermSpec
 from rlm_tf.seeds import Seeds

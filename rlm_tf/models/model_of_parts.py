@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.weights_of_rows import WeightsOfRows
 
 
-class ModelOfParts(ObjectiveModel):
+class ModelOfParts(WeightsOfRows):
     """Base class: saves and restores its parts, and takes weights of rows without y.
 
     Each of a subclass's `part_names` is an attribute and an argument of the
@@ -34,39 +34,15 @@ class ModelOfParts(ObjectiveModel):
 
     # === Weights of rows ===
 
-    def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        *args: Any,
-        sample_weight: Any = None,
-        validation_data: Any = None,
-        **kwargs: Any,
-    ) -> keras.callbacks.History:
-        """Trains as `keras.Model.fit` does; weights of rows need no y."""
-        if isinstance(validation_data, tuple | list) and len(validation_data) == 3:
-            inputs, targets, weights = validation_data
-            validation_data = (inputs, _targets(inputs, targets, weights), weights)
-        return super().fit(
-            x,
-            _targets(x, y, sample_weight),
-            *args,
-            sample_weight=sample_weight,
-            validation_data=validation_data,
-            **kwargs,
-        )
+    def arranged(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Returns y, or what stands for it, and the weights of rows.
 
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        *args: Any,
-        sample_weight: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Evaluates as `keras.Model.evaluate` does; weights of rows need no y."""
-        y = _targets(x, y, sample_weight)
-        return super().evaluate(x, y, *args, sample_weight=sample_weight, **kwargs)
+        Keras gives weights the structure of y, and drops those of arrays without y.
+        """
+        if sample_weight is not None and y is None:
+            first = keras.tree.flatten(x)[0]
+            y = np.zeros(first.shape[0]) if hasattr(first, "shape") else None
+        return y, sample_weight
 
     def row_weights(self, x: Any, sample_weight: Any) -> tf.Tensor:
         """Returns the weights of a batch's rows, float32 `[B]`.
@@ -108,14 +84,3 @@ class ModelOfParts(ObjectiveModel):
             shape = [size or 1 for size in known["shape"]]
             model.run_parts(tf.zeros(shape, known["dtype"]))
         return model
-
-
-def _targets(x: Any, y: Any, sample_weight: Any) -> Any:
-    """Returns y, or what stands for it.
-
-    Keras gives weights the structure of y, and drops those of arrays without y.
-    """
-    if sample_weight is None or y is not None:
-        return y
-    first = keras.tree.flatten(x)[0]
-    return np.zeros(first.shape[0]) if hasattr(first, "shape") else None

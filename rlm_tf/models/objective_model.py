@@ -259,10 +259,11 @@ class ObjectiveModel(DeclaredModel):
             own = gradient_lists.scale(own, term.coefficient)
             gradients = gradient_lists.add(gradients, own)
         del tape
-        if self.total_clip_norm is not None:
-            if not summed:
-                gradients = gradient_lists.sum_over_replicas(gradients)
-                summed = True
+        clips = self.total_clip_norm is not None
+        if not summed and (clips or _looks_for_overflow(self.optimizer)):
+            gradients = gradient_lists.sum_over_replicas(gradients)
+            summed = True
+        if clips:
             gradients = gradient_lists.clip(gradients, unit * self.total_clip_norm)
         if summed:
             # The optimiser is going to add up what every replica passes.
@@ -395,6 +396,14 @@ def _is_whole(model: keras.Model) -> bool:
     """Returns whether all variables exist: some models build in their first step."""
     layers = model._flatten_layers()
     return all(layer.built or not layer.trainable for layer in layers)
+
+
+def _looks_for_overflow(optimizer: Any) -> bool:
+    """Returns whether an optimiser skips steps whose gradients are not finite.
+
+    It looks at the first replica's gradients: they must have the overflow of all.
+    """
+    return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
 
 
 def _tensors(data: Any) -> list[tf.Tensor]:

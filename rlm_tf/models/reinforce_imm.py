@@ -12,13 +12,14 @@ import tensorflow as tf
 from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.layers.batch_average import batch_mean
 from rlm_tf.metrics.declared import declared
-from rlm_tf.models.objective_model import ObjectiveModel
+from rlm_tf.models.given_logits import no_probabilities
 from rlm_tf.models.term import (
     Coefficient,
     TermLoss,
     TermSpec,
     check_coefficient,
 )
+from rlm_tf.models.weights_of_rows import WeightsOfRows
 from rlm_tf.objectives.imm import induced_kl_divergence
 from rlm_tf.objectives.policy_gradient import policy_gradient_loss, rewards_to_go
 from rlm_tf.restricted import Belief, RestrictedModel
@@ -30,7 +31,7 @@ _WEIGHTS = "sample_weight"
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class ReinforceIMM(ObjectiveModel):
+class ReinforceIMM(WeightsOfRows):
     """A policy trained by REINFORCE, with induced model matching on request.
 
     For every visited state s with observation x the induced policy is the mean of the
@@ -125,15 +126,7 @@ class ReinforceIMM(ObjectiveModel):
     def _action_probs(self, states: tf.Tensor) -> tf.Tensor:
         return tf.nn.softmax(tf.cast(self.policy(states), tf.float32))
 
-    def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        *args: Any,
-        sample_weight: Any = None,
-        validation_data: Any = None,
-        **kwargs: Any,
-    ) -> Any:
+    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit`; `sample_weight` is `[B, T]`.
 
         Raises:
@@ -146,30 +139,13 @@ class ReinforceIMM(ObjectiveModel):
                 "would be collected ahead, with a policy of earlier steps; collect "
                 "each epoch's batch with `rlm_tf.envs.collect` and fit that."
             )
-        if isinstance(validation_data, tuple | list) and len(validation_data) == 3:
-            states, outcomes, weights = validation_data
-            validation_data = (states, *_with_weights(outcomes, weights))
-        y, sample_weight = _with_weights(y, sample_weight)
-        return super().fit(
-            x,
-            y,
-            *args,
-            sample_weight=sample_weight,
-            validation_data=validation_data,
-            **kwargs,
-        )
+        return super().fit(x, *args, **kwargs)
 
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        *args: Any,
-        sample_weight: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Evaluates as `keras.Model.evaluate`; `sample_weight` is `[B, T]`."""
-        y, sample_weight = _with_weights(y, sample_weight)
-        return super().evaluate(x, y, *args, sample_weight=sample_weight, **kwargs)
+    def arranged(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Returns outcomes of steps that hold their weights, and what else weighs."""
+        if sample_weight is None or not isinstance(y, dict):
+            return y, sample_weight
+        return {**y, _WEIGHTS: sample_weight}, None
 
     # === Objective ===
 
@@ -207,7 +183,10 @@ class ReinforceIMM(ObjectiveModel):
             tf.where(weights > 0, values, tf.zeros_like(values))
             for values in (x, y["actions"], rewards)
         )
-        log_probs = tf.nn.log_softmax(tf.cast(self.policy(states), tf.float32))
+        logits = tf.cast(self.policy(states), tf.float32)
+        rows = tf.reshape(logits, [-1, logits.shape[-1]])
+        rows = no_probabilities("ReinforceIMM: `policy`", rows)
+        log_probs = tf.reshape(tf.nn.log_softmax(rows), tf.shape(logits))
         returns = tf.transpose(rewards_to_go(tf.transpose(rewards), self.discount))
         baseline = self._baseline(returns, weights, training)
         loss = policy_gradient_loss(log_probs, actions, returns, baseline).loss
@@ -275,13 +254,6 @@ def published_reinforce_ratio(num_epochs: int) -> float:
     """
     check_integer("published_reinforce_ratio", "num_epochs", num_epochs, 1)
     return max(round(0.1891 - 0.0002 * num_epochs, 1), 0.0)
-
-
-def _with_weights(outcomes: Any, sample_weight: Any) -> tuple[Any, Any]:
-    """Returns outcomes of steps that hold their weights, and what else to weigh by."""
-    if sample_weight is None or not isinstance(outcomes, dict):
-        return outcomes, sample_weight
-    return {**outcomes, _WEIGHTS: sample_weight}, None
 
 
 def _check_sizes(policy: Any, restricted_model: Any, belief: Any) -> None:

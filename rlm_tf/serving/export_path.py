@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import pathlib
 import re
@@ -12,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-import tensorflow as tf
+from rlm_tf.file_errors import full_disk_named
 
 try:
     import fcntl
@@ -28,7 +27,6 @@ _SUFFIX = re.compile(r"[a-z0-9_]{8}")
 # Seconds after which a folder without a lock counts as left over: some network file
 # systems have no locks.
 _UNLOCKED = 86400.0
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def check_export_path(
@@ -122,7 +120,7 @@ def working_folder(place: pathlib.Path) -> Iterator[pathlib.Path]:
     _remove_left_over(place)
     beside = None
     try:
-        with _full_disk_named(place):
+        with full_disk_named(place, "the SavedModel"):
             prefix = f".{place.name}."
             beside = pathlib.Path(tempfile.mkdtemp(dir=place.parent, prefix=prefix))
             with (beside / _LOCK).open("w") as lock:
@@ -168,18 +166,3 @@ def _lock(file: int) -> bool:
     except OSError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _full_disk_named(place: pathlib.Path) -> Iterator[None]:
-    """Makes one kind of error of a full disk, TensorFlow's or Python's."""
-    try:
-        yield
-    except (OSError, tf.errors.OpError) as error:
-        for code in _FULL:
-            reason = os.strerror(code)
-            # TensorFlow's errors have no number.
-            if getattr(error, "errno", None) == code or reason in str(error):
-                message = f"{reason}, the SavedModel was not written"
-                raise OSError(code, message, str(place)) from error
-        raise

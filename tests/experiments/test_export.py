@@ -12,7 +12,7 @@ import zipfile
 import pytest
 import tensorflow as tf
 
-from experiments import export
+from experiments import export, run_lock
 from rlm_tf.data import Vocabulary
 from rlm_tf.models import RecurrentLanguageModel
 from tests.experiments.binaries import ROOT, run_binary
@@ -128,11 +128,22 @@ def test_files_of_other_kinds_are_named(trained, tmp_path):
     "content", [b"", b"x", b"[1]", b"null", b"\xff", b"[" * 99_999]
 )
 def test_damaged_settings_are_named(tmp_path, content):
-    file = tmp_path / "config.json"
-    file.write_bytes(content)
+    config = export.Config(training_dir=str(tmp_path), output_dir=str(tmp_path / "out"))
+    folder = tmp_path / config.preset
+    folder.mkdir()
+    (folder / "config.json").write_bytes(content)
     message = r"config.json is damaged \(.*\); remove .*another --training_dir\.$"
     with pytest.raises(ValueError, match=message):
-        export._settings(file)
+        export.main(config)
+
+
+def test_another_process_may_be_training_there(tmp_path):
+    config = export.Config(training_dir=str(tmp_path), output_dir=str(tmp_path / "out"))
+    with (
+        run_lock.held(tmp_path / config.preset),
+        pytest.raises(BlockingIOError, match=r"written by .* another --training_dir"),
+    ):
+        export.main(config)
 
 
 def test_places_are_checked_before_anything_is_trained(trained, tmp_path):

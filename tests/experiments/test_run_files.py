@@ -157,6 +157,14 @@ def test_stopping_early_is_said(capsys):
     assert "stopped" not in capsys.readouterr().out
 
 
+@pytest.fixture
+def interruptible():
+    """Interrupts as a shell in the foreground leaves them: others may ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class _Saver:
     asked = 0
 
@@ -164,6 +172,7 @@ class _Saver:
         self.asked += 1
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_the_first_interrupt_asks_for_a_checkpoint_the_second_ends():
     saver = _Saver()
     reached = False
@@ -177,6 +186,7 @@ def test_the_first_interrupt_asks_for_a_checkpoint_the_second_ends():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_after_the_last_epoch_is_not_lost():
     with pytest.raises(KeyboardInterrupt), run_files.interruptible(_Saver()):
         signal.raise_signal(signal.SIGINT)

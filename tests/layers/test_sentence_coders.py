@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.layers import LSTMCell, SentenceDecoder, SentenceEncoder
+from rlm_tf.layers import (
+    LSTMCell,
+    SentenceDecoder,
+    SentenceEncoder,
+    SymbolDecoder,
+    SymbolEncoder,
+)
 
 _SIZE = 7
 _SENTENCES = np.array([[3, 1, 4, 5, 0], [2, 0, -1, -1, -1], [5, 5, 6, 0, -1]], np.int32)
@@ -99,3 +105,22 @@ def test_mistakes_are_named():
         _decoder()(_LATENTS, _SENTENCES.astype(np.float32))
     with pytest.raises(ValueError, match="`tokens` must have axes"):
         SentenceEncoder(_SIZE, LSTMCell(5))(_SENTENCES[0])
+
+
+@pytest.mark.parametrize("value", [_SIZE, -2])
+def test_ids_of_no_word(value):
+    sentences = _SENTENCES.copy()
+    sentences[0, 1] = value
+    message = rf"`tokens` must be ids .* with -1 behind .* in \[0, 7\), found {value}"
+    with pytest.raises(ValueError, match=message):
+        SentenceEncoder(_SIZE, LSTMCell(5))(sentences)
+    with pytest.raises(ValueError, match=message):
+        _decoder()(_LATENTS, sentences)
+
+
+@pytest.mark.parametrize("value", [4, -1])
+def test_symbols_that_there_are_not(value):
+    with pytest.raises(ValueError, match=rf"`symbols` .* \[0, 4\), found {value}"):
+        SymbolEncoder(4, 3)(np.array([0, value, 3]))
+    with pytest.raises(ValueError, match=rf"`symbols` .* \[0, 4\), found {value}"):
+        SymbolDecoder(4, 2, 3)(_LATENTS, np.array([0, value, 3]))

@@ -210,6 +210,24 @@ def test_loss_scaling_of_float16_clips_in_scaled_units(rng, options):
     np.testing.assert_allclose(scaled, plain, rtol=1e-4, atol=1e-5)
 
 
+def test_an_overflow_on_any_replica_skips_the_step(rng, two_replicas):
+    (x, ids), y, weights = _batch(rng, 4)
+    x[2:] = 1e30  # Of the second replica alone.
+    with two_replicas.scope():
+        model = TwoTerms()
+        model.compile(
+            keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), 1024.0)
+        )
+        model.optimizer.build(model.trainable_variables)
+    before = model.get_weights()
+    data = tf.data.Dataset.from_tensors(((x, ids), y, weights)).unbatch().batch(4)
+    batch = next(iter(two_replicas.experimental_distribute_dataset(data)))
+    two_replicas.run(model.train_step, args=(batch,))
+    assert model.optimizer.dynamic_scale.numpy() == 512.0
+    for weight, earlier in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, earlier)
+
+
 def test_evaluation_returns_the_weighted_means(rng):
     batch = _batch(rng)
     model = TwoTerms()

@@ -81,6 +81,18 @@ def test_gradients_by_the_chain_rule(pomdp, target, rng):
     np.testing.assert_allclose(found, expected / STEPS, rtol=1e-4, atol=1e-6)
 
 
+def test_probabilities_for_logits_are_refused(rng):
+    states, outcomes = small_batch(rng)
+    policy = keras.Sequential(
+        [keras.layers.Embedding(STATES, 4), keras.layers.Softmax()]
+    )
+    model = ReinforceIMM(policy)
+    model.compile(adam())
+    message = r"ReinforceIMM: `policy`: .* must be logits, not probabilities"
+    with pytest.raises(ValueError, match=message):
+        model.train_on_batch(states, outcomes)
+
+
 def test_induced_policy_is_the_mean_over_what_is_not_seen(pomdp, target):
     model = small_model(pomdp, target)
     found = np.exp(model.induced_log_probs([2, 0]))
