@@ -21,6 +21,11 @@ def deduplicate(gradient: Gradient) -> Gradient:
     return tf.IndexedSlices(values, indices, gradient.dense_shape)
 
 
+def deduplicate_all(gradients: Sequence[Gradient]) -> list[Gradient]:
+    """Returns gradients whose slices have every row once."""
+    return [deduplicate(gradient) for gradient in gradients]
+
+
 def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
     """Returns the Euclidean norm of all gradients together, in float32 or wider.
 

@@ -225,7 +225,7 @@ class ObjectiveModel(DeclaredModel):
         variables = self.trainable_variables
         gradients: list[Gradient] = [None] * len(variables)
         if total is not None:
-            gradients = _deduplicated(tape.gradient(total, variables))
+            gradients = gradient_lists.deduplicate_all(tape.gradient(total, variables))
         if self.l2:
             share = unit * (self.l2 / num_replicas())
             penalty = gradient_lists.scale([v.value for v in variables], share)
@@ -243,7 +243,7 @@ class ObjectiveModel(DeclaredModel):
                 loss, own = term.loss_and_gradient(variables, scale * reduction.scale())
                 self._check_losses_are(counted, term.name)
                 reduction.set_loss(loss)
-            own = _deduplicated(own)
+            own = gradient_lists.deduplicate_all(own)
             if term.clip_norm is not None and not summed:
                 gradients = gradient_lists.sum_over_replicas(gradients)
                 summed = True
@@ -260,7 +260,10 @@ class ObjectiveModel(DeclaredModel):
             gradients = gradient_lists.add(gradients, own)
         del tape
         clips = self.total_clip_norm is not None
-        if not summed and (clips or _looks_for_overflow(self.optimizer)):
+        # It skips a step if the gradients of the first replica are not finite: they
+        # must have the overflow of all.
+        skips = isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer)
+        if not summed and (clips or skips):
             gradients = gradient_lists.sum_over_replicas(gradients)
             summed = True
         if clips:
@@ -398,17 +401,5 @@ def _is_whole(model: keras.Model) -> bool:
     return all(layer.built or not layer.trainable for layer in layers)
 
 
-def _looks_for_overflow(optimizer: Any) -> bool:
-    """Returns whether an optimiser skips steps whose gradients are not finite.
-
-    It looks at the first replica's gradients: they must have the overflow of all.
-    """
-    return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-
-
 def _tensors(data: Any) -> list[tf.Tensor]:
     return [value for value in tf.nest.flatten(data) if tf.is_tensor(value)]
-
-
-def _deduplicated(gradients: list[Gradient]) -> list[Gradient]:
-    return [gradient_lists.deduplicate(gradient) for gradient in gradients]

@@ -143,7 +143,7 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
     def _clipped(self, part: str, gradients: list[Gradient]) -> list[Gradient]:
         if part not in self.clip_norms:
             return gradients
-        merged = [gradient_lists.deduplicate(gradient) for gradient in gradients]
+        merged = gradient_lists.deduplicate_all(gradients)
         summed = gradient_lists.sum_over_replicas(merged)
         clipped = gradient_lists.clip(summed, self.clip_norms[part])
         # The part's optimiser is going to add up what every replica passes.
