@@ -16,7 +16,7 @@ from experiments.quiet import silence_tensorflow
 silence_tensorflow()
 
 from experiments.imm import report, scarcity  # noqa: E402
-from experiments.imm.row import check_any_rows, read_row  # noqa: E402
+from experiments.imm.row import read_studies  # noqa: E402
 from experiments.imm.studies import STUDIES  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -33,14 +33,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _report(results: pathlib.Path, figures: pathlib.Path) -> None:
-    rows = {
-        name: [
-            read_row(path, report.NEEDS)
-            for path in sorted((results / name).glob("*.json"))
-        ]
-        for name in STUDIES
-    }
-    check_any_rows(results, rows)
+    rows = read_studies(results, STUDIES, report.NEEDS)
     for name, members in rows.items():
         if not members:
             continue

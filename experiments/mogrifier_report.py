@@ -15,7 +15,7 @@ from experiments.quiet import silence_tensorflow
 
 silence_tensorflow()
 
-from experiments.imm.row import check_any_rows, read_row  # noqa: E402
+from experiments.imm.row import read_studies  # noqa: E402
 from experiments.mogrifier import evidence_report, report  # noqa: E402
 from experiments.mogrifier.studies import STUDIES  # noqa: E402
 
@@ -35,14 +35,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _report(results: pathlib.Path, figures: pathlib.Path) -> None:
-    rows = {
-        name: [
-            read_row(path, report.NEEDS)
-            for path in sorted((results / name).glob("*.json"))
-        ]
-        for name in STUDIES
-    }
-    check_any_rows(results, rows)
+    rows = read_studies(results, STUDIES, report.NEEDS)
     figures.mkdir(parents=True, exist_ok=True)
     for name, members in rows.items():
         if not members:

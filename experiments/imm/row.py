@@ -6,7 +6,7 @@ import dataclasses
 import pathlib
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -194,3 +194,26 @@ def check_any_rows(
             f"--results_dir={results} {what}: expected files such as "
             f"{results / next(iter(rows)) / 'NAME.json'}."
         )
+
+
+def read_studies(
+    results: pathlib.Path, studies: Iterable[str], needs: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Returns all rows of some studies, by study.
+
+    Args:
+        results: The folder in which each has a folder of rows.
+        studies: Names of the studies.
+        needs: Names that each row must have.
+
+    Raises:
+        ValueError: If a row is damaged, or none has any.
+    """
+    rows = {
+        name: [
+            read_row(path, needs) for path in sorted((results / name).glob("*.json"))
+        ]
+        for name in studies
+    }
+    check_any_rows(results, rows)
+    return rows

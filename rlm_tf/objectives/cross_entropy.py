@@ -6,8 +6,12 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from rlm_tf.checks import check_floating, check_shapes
-from rlm_tf.objectives.linear_softmax import exponentials, pull_back
+from rlm_tf.checks import check_shapes
+from rlm_tf.objectives.linear_softmax import (
+    exponentials,
+    linear_operands,
+    pull_back,
+)
 from rlm_tf.typing import LossOutput
 
 
@@ -62,11 +66,9 @@ def linear_cross_entropy(
         ValueError: If shapes do not fit.
         TypeError: If `features` or `kernel` is not floating point.
     """
-    operands = {"features": (features, "N D"), "kernel": (kernel, "V D")}
-    if bias is not None:
-        operands["bias"] = (bias, "V")
-    check_shapes("linear_cross_entropy", targets=(targets, "N"), **operands)
-    check_floating("linear_cross_entropy", features=features, kernel=kernel)
+    name = "linear_cross_entropy"
+    operands = linear_operands(name, features, kernel, bias)
+    check_shapes(name, targets=(targets, "N"), **operands)
 
     @tf.custom_gradient
     def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:

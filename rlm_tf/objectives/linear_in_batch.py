@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from rlm_tf.checks import check_floating
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.in_batch import (
     Groups,
@@ -15,7 +14,12 @@ from rlm_tf.objectives.in_batch import (
     check_groups,
     grouped_induced_cross_entropy,
 )
-from rlm_tf.objectives.linear_softmax import exponentials, logits_of, pull_back
+from rlm_tf.objectives.linear_softmax import (
+    exponentials,
+    linear_operands,
+    logits_of,
+    pull_back,
+)
 
 
 class JointLoss(NamedTuple):
@@ -73,13 +77,9 @@ def linear_joint_cross_entropy(
         ValueError: If shapes do not fit.
         TypeError: If `features` or `kernel` is not floating point.
     """
-    operands = {"features": (features, "N D"), "kernel": (kernel, "V D")}
-    if bias is not None:
-        operands["bias"] = (bias, "V")
-    check_groups(
-        "linear_joint_cross_entropy", groups, targets=(targets, "N"), **operands
-    )
-    check_floating("linear_joint_cross_entropy", features=features, kernel=kernel)
+    name = "linear_joint_cross_entropy"
+    operands = linear_operands(name, features, kernel, bias)
+    check_groups(name, groups, targets=(targets, "N"), **operands)
     groups = by_group(groups)
 
     @tf.custom_gradient

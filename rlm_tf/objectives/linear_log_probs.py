@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from rlm_tf.checks import check_floating, check_shapes
-from rlm_tf.objectives.linear_softmax import logits_of
+from rlm_tf.checks import check_shapes
+from rlm_tf.objectives.linear_softmax import linear_operands, logits_of
 
 # Words whose logits are in memory at once: 32 MB of 1,024 positions stay in caches.
 _WORDS = 8192
@@ -40,11 +40,9 @@ def linear_log_probs(
         ValueError: If shapes do not fit.
         TypeError: If `features` or `kernel` is not floating point.
     """
-    operands = {"features": (features, "N D"), "kernel": (kernel, "V D")}
-    if bias is not None:
-        operands["bias"] = (bias, "V")
-    check_shapes("linear_log_probs", targets=(targets, "N"), **operands)
-    check_floating("linear_log_probs", features=features, kernel=kernel)
+    name = "linear_log_probs"
+    operands = linear_operands(name, features, kernel, bias)
+    check_shapes(name, targets=(targets, "N"), **operands)
     # Not read in the loop: TensorFlow copies variables that are also looked up in.
     features, kernel, biases = (
         tf.stop_gradient(tf.convert_to_tensor(features)),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from rlm_tf.checks import check_logits_size
+from rlm_tf.checks import check_floating, check_logits_size
 from rlm_tf.numerics import at_least_single
 
 
@@ -57,6 +57,19 @@ def exponentials(
     sums = tf.reduce_sum(values, axis=1)
     target_logits = tf.gather(logits, targets, axis=1, batch_dims=1)
     return Exponentials(values, sums, tf.math.log(sums) + highest, target_logits)
+
+
+def linear_operands(
+    function: str, features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None
+) -> dict[str, tuple[tf.Tensor, str]]:
+    """Returns the operands of a linear softmax for `check_shapes`.
+
+    Raises:
+        TypeError: If `features` or `kernel` is not floating point; names `function`.
+    """
+    check_floating(function, features=features, kernel=kernel)
+    operands = {"features": (features, "N D"), "kernel": (kernel, "V D")}
+    return operands if bias is None else {**operands, "bias": (bias, "V")}
 
 
 def pull_back(
