@@ -33,10 +33,10 @@ _STOPS = {
     "benchmark": ("_rows",),
     "export": ("_load", "_train"),
     "imm_lm": ("load_corpus",),
-    "imm_report": ("read_row",),
+    "imm_report": ("read_studies",),
     "mi_vae": ("load_corpus", "_project", "sweep.search"),
     "mogrifier_lm": ("load_corpus",),
-    "mogrifier_report": ("read_row",),
+    "mogrifier_report": ("read_studies",),
     "tune": ("load_corpus", "read_row"),
 }
 
