@@ -16,7 +16,7 @@ from experiments.mogrifier.model import build_model
 from experiments.run_files import EpochProgress, interruptible
 from rlm_tf.averaging import WeightAveraging
 from rlm_tf.data import contiguous_batches, load_corpus
-from rlm_tf.data.batches import ContiguousBatches
+from rlm_tf.data.batches.contiguous_batches import ContiguousBatches
 from rlm_tf.optimizers import RectifiedAdam
 from rlm_tf.training import ExactResume, ResumableBatches
 

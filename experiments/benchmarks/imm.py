@@ -17,7 +17,7 @@ from rlm_tf.models import (
     RecurrentLanguageModel,
     SampledContexts,
 )
-from rlm_tf.models.induced_model_matching import Contexts
+from rlm_tf.models.imm.induced_model_matching import Contexts
 from rlm_tf.restricted import KneserNey
 
 _LAYERS, _LEARNING_RATE, _CLIP_NORM, _COEFFICIENT = 2, 1.0, 5.0, 0.2

@@ -91,7 +91,7 @@ def measure_point(point: Point) -> dict[str, float]:
     import tensorflow as tf
 
     from experiments.benchmarks.latents import decoder_alone, latent_model
-    from rlm_tf.models.latent_gradients import sample_gradients
+    from rlm_tf.models.latent.latent_gradients import sample_gradients
 
     preset = PRESETS[point.preset]
     model = latent_model(preset, point.estimator, point.samples, point.seed)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus
 from rlm_tf.layers import LSTMCell, MogrifierCell
-from rlm_tf.layers.hidden_state_cell import HiddenStateCell
+from rlm_tf.layers.recurrent.hidden_state_cell import HiddenStateCell
 from rlm_tf.models import RegularizedLanguageModel
 
 # Occurrences of a word in the training text: 1-9, 10-99, ...

@@ -12,7 +12,7 @@ from experiments.benchmarks.lstm import train_function_step
 from experiments.mogrifier.config import RunConfig
 from experiments.mogrifier.training import prepare
 from rlm_tf.data import Corpus, Vocabulary
-from rlm_tf.data.tokenisation import EOS
+from rlm_tf.data.text.tokenisation import EOS
 from rlm_tf.models import count_parameters
 
 # Training characters and different ones; those of mwc are estimates.

@@ -10,12 +10,12 @@ import tqdm
 
 from experiments.questions.config import QuestionsConfig
 from experiments.questions.logistic_task import Task, summary
-from rlm_tf.models import published_ratio
-from rlm_tf.models.logistic_runs import (
+from rlm_tf.batched_runs.logistic_runs import (
     Restriction,
     fit_restricted_runs,
     neighbor_kernel,
 )
+from rlm_tf.models import published_ratio
 
 _CENTRES = 8
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tqdm
 
 from experiments.reinforce.config import ReinforceConfig
+from rlm_tf.batched_runs.reinforce_runs import GridTables
 from rlm_tf.envs import (
     grid_pomdp,
     next_states,
@@ -19,8 +20,7 @@ from rlm_tf.envs import (
     trajectory_draws,
 )
 from rlm_tf.models import ReinforceRuns, published_reinforce_ratio
-from rlm_tf.models.reinforce_runs import GridTables
-from rlm_tf.models.term import coefficient_from_ratio
+from rlm_tf.objective_model.term import coefficient_from_ratio
 from rlm_tf.restricted import Belief, FastInformedBound, alpha_vector_policy
 
 # Temperature of each arm's target; None: no IMM.

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
-from rlm_tf.models.latent_gradients import sample_gradients
-from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
+from rlm_tf.models.latent.latent_gradients import sample_gradients
+from rlm_tf.models.latent.monte_carlo_vae import MonteCarloVAE
 from rlm_tf.typing import Gradient
 
 # Of the jackknife: each keeps one vector of the size of the parameters.

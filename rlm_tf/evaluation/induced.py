@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
-from rlm_tf.data.batches import MOST_IDS
+from rlm_tf.data.batches.contiguous_batches import MOST_IDS
 from rlm_tf.evaluation.window_stream import WindowReader
 from rlm_tf.models.language.interface import interface_of
 from rlm_tf.numerics import perplexity

@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
-from rlm_tf.models.latent_gradients import LatentSamples
-from rlm_tf.models.monte_carlo_vae import MonteCarloVAE
-from rlm_tf.models.vector_quantized_vae import VectorQuantizedVAE
+from rlm_tf.models.latent.latent_gradients import LatentSamples
+from rlm_tf.models.latent.monte_carlo_vae import MonteCarloVAE
+from rlm_tf.models.latent.vector_quantized_vae import VectorQuantizedVAE
 from rlm_tf.objectives.monte_carlo import iwae
 
 _ACTIVE = 0.01

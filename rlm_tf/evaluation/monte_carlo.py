@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from rlm_tf.checks import check_integer
-from rlm_tf.layers.hidden_state_cell import HiddenStateCell
+from rlm_tf.layers.recurrent.hidden_state_cell import HiddenStateCell
 
 
 class MonteCarloDropout:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from rlm_tf.checks import plain_errors
-from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.data.batches.contiguous_batches import contiguous_batches
 from rlm_tf.models.language.interface import interface_of
 from rlm_tf.numerics import at_least_single
 

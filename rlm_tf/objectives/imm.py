@@ -129,7 +129,7 @@ def crosstalk_weights(sample_log_probs: TensorLike) -> tf.Tensor:
     """Returns `C_i(y) = Q_i(y) / sum_j Q_j(y)`, appendix C.2, without gradient.
 
     All samples at once; a training step, which has one at a time in memory, computes
-    them from the sum over samples (`rlm_tf/models/crosstalk.py`).
+    them from the sum over samples (`rlm_tf/models/imm/crosstalk.py`).
 
     Args:
         sample_log_probs: `[K, ..., V]`.

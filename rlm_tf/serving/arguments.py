@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 
 MAX_TOKENS = 10_000
 # Of one text. A step of the smallest model costs 25 microseconds a token.

@@ -10,10 +10,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.evaluation.log_probs import log_softmax_at
 from rlm_tf.models.language.interface import language_model_of
-from rlm_tf.models.stateful_language_model import StatefulLanguageModel
+from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
 from rlm_tf.numerics import at_least_single
 from rlm_tf.serving.arguments import readable_tokens
 from rlm_tf.serving.language_model_service import LanguageModelService

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.models import ReinforceIMM
-from rlm_tf.models.neighbor_matching import NeighborMatching
+from rlm_tf.models.imm.neighbor_matching import NeighborMatching
 from rlm_tf.serving.arguments import checked_scalar, checked_shape
 from rlm_tf.serving.saved_model import check_weights, write_saved_model
 

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.models import MonteCarloVAE
 from rlm_tf.serving.latent_service import LatentService
 from rlm_tf.serving.saved_model import (

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.generation.generate import generate
 from rlm_tf.generation.stepwise import RecomputedModel, as_stepwise, read_tokens
 from rlm_tf.serving.arguments import (

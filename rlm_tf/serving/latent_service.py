@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.generation.generate import generate
 from rlm_tf.layers import SentenceDecoder
 from rlm_tf.models import MonteCarloVAE

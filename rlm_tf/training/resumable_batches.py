@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import keras
 import tensorflow as tf
 
-from rlm_tf.data.batches import Transform
+from rlm_tf.data.batches.contiguous_batches import Transform
 from rlm_tf.workers import data_sharing
 
 # (epoch, start_step) -> the elements from that step on; both are int64 scalars.

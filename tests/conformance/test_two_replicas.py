@@ -14,7 +14,7 @@ import tensorflow as tf
 from rlm_tf import models
 from tests.conformance.public_classes import MODELS, STREAM, wrapper
 from tests.conformance.row import Row
-from tests.models.vae_fixtures import SENTENCES, X, sentence_model, symbol_model
+from tests.models.latent.vae_fixtures import SENTENCES, X, sentence_model, symbol_model
 from tests.replica_steps import assert_two_replicas_equal_one
 
 # Tracing takes five times as long as the steps.

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from rlm_tf.data import Vocabulary, corpus_names, load_corpus, load_text_corpus
-from rlm_tf.data.published_corpora import PUBLISHED, SPLITS
-from rlm_tf.data.python_docs import SHARES, python_docs
+from rlm_tf.data.text.published_corpora import PUBLISHED, SPLITS
+from rlm_tf.data.text.python_docs import SHARES, python_docs
 from tests.data.corpus_files import COUNTS, TEXTS, gz, packed, plain, zipped
 
 

@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.data import Noising, contiguous_batches, load_corpus
-from rlm_tf.data.noising_statistics import (
+from rlm_tf.data.batches.noising_statistics import (
     bigram_statistics,
     expected_counts,
 )
-from rlm_tf.restricted.discounts import modified_discounts
+from rlm_tf.restricted.ngrams.discounts import modified_discounts
 from tests.references import noising_reference as reference
 
 V = 6

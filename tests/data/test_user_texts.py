@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from experiments.run_settings import training_text
 from rlm_tf.data import load_corpus, load_text_corpus
-from rlm_tf.data.published_corpora import PUBLISHED, SPLITS
-from rlm_tf.data.tokenisation import RULES
+from rlm_tf.data.text.published_corpora import PUBLISHED, SPLITS
+from rlm_tf.data.text.tokenisation import RULES
 from tests.data.corpus_files import TEXTS, packed, plain
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_tf.data import Vocabulary
-from rlm_tf.data.tokenisation import RULES
-from rlm_tf.data.vocabulary_tables import VocabularyTables
+from rlm_tf.data.text.tokenisation import RULES
+from rlm_tf.data.text.vocabulary_tables import VocabularyTables
 
 _TEXT = (
     "the cat's <unk> sat (on) a mat , \u201cd\u00e9j\u00e0 vu\u201d \u2019 ... 3.14!\n"

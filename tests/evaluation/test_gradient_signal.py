@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.evaluation import gradient_signal
-from rlm_tf.models.latent_gradients import sample_gradients
-from tests.models.vae_fixtures import X, symbol_model
+from rlm_tf.models.latent.latent_gradients import sample_gradients
+from tests.models.latent.vae_fixtures import X, symbol_model
 
 # Tracing takes longer than the few steps of most tests.
 pytestmark = pytest.mark.eager

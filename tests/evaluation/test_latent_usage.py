@@ -11,7 +11,12 @@ import tensorflow as tf
 from rlm_tf.evaluation import latent_usage, quantised_usage
 from rlm_tf.layers import SymbolDecoder, SymbolEncoder, VectorQuantizer
 from rlm_tf.models import VectorQuantizedVAE
-from tests.models.vae_fixtures import SENTENCES, SYMBOLS, sentence_model, symbol_model
+from tests.models.latent.vae_fixtures import (
+    SENTENCES,
+    SYMBOLS,
+    sentence_model,
+    symbol_model,
+)
 
 # Tracing takes longer than the few steps of most tests.
 pytestmark = pytest.mark.eager

@@ -19,7 +19,7 @@ from experiments.mogrifier.config import RunConfig as MogrifierConfig
 from experiments.vae import training as vae
 from experiments.vae.config import VaeConfig
 from rlm_tf.data import Corpus, Vocabulary
-from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.data.batches.contiguous_batches import contiguous_batches
 from rlm_tf.evaluation import LatentUsage
 from rlm_tf.evaluation.perplexity import CorpusPerplexity
 from rlm_tf.training import TrainingDivergedError

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.layers import ReplicaDropout
-from rlm_tf.layers.replica_dropout import replica_dropout
+from rlm_tf.layers.basic.replica_dropout import replica_dropout
 
 
 def test_one_device_draws_as_keras_does():

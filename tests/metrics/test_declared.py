@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.metrics import declared
 from rlm_tf.models import InBatchContexts, ObjectiveModel, Term
-from tests.models import imm_fixtures as fixtures
+from tests.models.imm import imm_fixtures as fixtures
 
 pytestmark = pytest.mark.eager
 

@@ -13,7 +13,7 @@ from rlm_tf.models import (
     InBatchContexts,
     NeighborModelMatching,
 )
-from tests.models import imm_fixtures as fixtures
+from tests.models.imm import imm_fixtures as fixtures
 
 pytestmark = pytest.mark.eager
 

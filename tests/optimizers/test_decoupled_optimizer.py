@@ -11,7 +11,13 @@ from rlm_tf.optimizers import DecoupledOptimizer
 from rlm_tf.training import BestWeights, LearningRateHalving, MetricsLog
 from rlm_tf.training.learning_rate import get_learning_rates, set_learning_rate
 from rlm_tf.training.metrics_log import read_metrics_log
-from tests.models.declared_models import FEATURES, TwoParts, batch, data, weights_of
+from tests.objective_model.declared_models import (
+    FEATURES,
+    TwoParts,
+    batch,
+    data,
+    weights_of,
+)
 
 # Tracing takes longer than the few steps of most tests.
 pytestmark = pytest.mark.eager

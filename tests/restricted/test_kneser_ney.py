@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rlm_tf.restricted import KneserNey
-from rlm_tf.restricted.discounts import (
+from rlm_tf.restricted.ngrams.discounts import (
     counts_of_counts,
     modified_discounts,
     single_discount,

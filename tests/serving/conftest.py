@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.serving import export_language_model
 from tests.serving.exported import TEXT, make_model
 

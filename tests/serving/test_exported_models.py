@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.averaging import PolyakAverage, WeightAveraging
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.layers import GRUCell, MogrifierCell, MogrifierLSTMCell, RewiredLSTMCell
 from rlm_tf.models import InducedModelMatching, RegularizedLanguageModel
 from rlm_tf.restricted import KneserNey

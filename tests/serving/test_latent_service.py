@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.layers import (
     CategoricalLatents,
     LSTMCell,
@@ -17,7 +17,7 @@ from rlm_tf.layers import (
 from rlm_tf.models import MonteCarloVAE
 from rlm_tf.objectives.monte_carlo import iwae
 from rlm_tf.serving import export_latent_model
-from tests.models.vae_fixtures import symbol_model
+from tests.models.latent.vae_fixtures import symbol_model
 
 _TEXTS = ["the cat sat on the mat", "", "a dog"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.data.vocabulary import Vocabulary
+from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.models import RecurrentLanguageModel
 from rlm_tf.serving import MAX_TEXT_BYTES, MAX_TEXT_TOKENS, LanguageModelService
 from rlm_tf.serving.arguments import checked_tokens_of_texts

@@ -21,9 +21,9 @@ import keras
 import numpy as np
 
 import rlm_tf.training.checkpoint as checkpoint_module
-from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.data.batches.contiguous_batches import contiguous_batches
 from rlm_tf.distribution import logical_cpus, strategy
-from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.training import LearningRateHalving, MetricsLog, ResumableBatches
 from tests.training.toy import InterruptAt, noise, train
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.data.batches import contiguous_batches
+from rlm_tf.data.batches.contiguous_batches import contiguous_batches
 from rlm_tf.training import ResumableBatches
 from tests.training.toy import STEPS, noise, toy_batches
 

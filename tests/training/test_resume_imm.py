@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from rlm_tf.data import Noising
-from rlm_tf.data.batches import contiguous_batches
-from rlm_tf.models.in_batch_contexts import InBatchContexts
-from rlm_tf.models.induced_model_matching import InducedModelMatching
-from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
-from rlm_tf.models.sampled_contexts import SampledContexts
+from rlm_tf.data.batches.contiguous_batches import contiguous_batches
+from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
+from rlm_tf.models.imm.induced_model_matching import InducedModelMatching
+from rlm_tf.models.imm.sampled_contexts import SampledContexts
+from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
     ExactResume,

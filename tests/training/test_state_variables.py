@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.models.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.training.state_variables import (
     first_not_finite,
     read,

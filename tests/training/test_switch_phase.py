@@ -16,7 +16,7 @@ from rlm_tf.training import (
     ResumableBatches,
     SwitchPhase,
 )
-from tests.models.declared_models import TwoParts, data, weights_of
+from tests.objective_model.declared_models import TwoParts, data, weights_of
 from tests.training.toy import InterruptAt, Interruption, interrupt
 
 

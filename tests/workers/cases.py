@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from rlm_tf.models import InBatchContexts, InducedModelMatching
 from rlm_tf.optimizers import DecoupledOptimizer
-from tests.models import imm_fixtures, vae_fixtures
-from tests.models.declared_models import TwoParts, data
+from tests.models.imm import imm_fixtures
+from tests.models.latent import vae_fixtures
+from tests.objective_model.declared_models import TwoParts, data
 
 
 class Case(NamedTuple):

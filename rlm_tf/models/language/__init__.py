@@ -1,1 +1,1 @@
-"""Language models and what the rest of the library asks of them."""
+"""Models of text, and what the library asks of one."""

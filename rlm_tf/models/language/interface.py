@@ -12,8 +12,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.models.batch import tokens_of
 from rlm_tf.models.given_logits import token_logits
+from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits

@@ -1,0 +1,1 @@
+"""Many small training runs side by side in one graph, without Keras models."""

@@ -1,0 +1,1 @@
+"""Batches of text, noise in them, and where short contexts occur."""

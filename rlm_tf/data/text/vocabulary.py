@@ -1,0 +1,308 @@
+"""A vocabulary and the tokenisation rule it belongs to."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlm_tf.checks import check_integer
+from rlm_tf.data.text import tokenisation
+from rlm_tf.data.text.tokenisation import EOS, UNK
+from rlm_tf.data.text.vocabulary_file import read_vocabulary, write_vocabulary
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from rlm_tf.data.text.vocabulary_tables import VocabularyTables
+
+
+class Vocabulary:
+    """Maps text to token ids and back under one tokenisation rule.
+
+    The rules are described in `rlm_tf.data.text.tokenisation`. `encode` and `decode`
+    work in Python, `encode_tensor` and `decode_tensor` in a graph, with equal results
+    for every byte string.
+
+    Attributes:
+        rule: `whitespace`, `words`, `characters` or `bytes`.
+        tokens: The tokens in id order. Under `bytes` a token is the character with the
+            byte's number; the newline is `<eos>` under every rule.
+        eos_id: Id of `<eos>`, the end of a line.
+        unk_id: Id of `<unk>`, or None: then unknown tokens are errors.
+    """
+
+    def __init__(self, tokens: Sequence[str], rule: str) -> None:
+        """Makes a vocabulary of given tokens; see `build` for one made from text.
+
+        Args:
+            tokens: Distinct non-empty tokens in id order, `<eos>` among them.
+            rule: The tokenisation rule.
+
+        Raises:
+            ValueError: If a token is empty, doubled or impossible under the rule, or if
+                `<eos>` is missing.
+        """
+        tokenisation.check_rule(rule)
+        self.rule = rule
+        self.tokens = tuple(tokens)
+        self._ids = {token: i for i, token in enumerate(self.tokens)}
+        if len(self._ids) != len(self.tokens):
+            counts = collections.Counter(self.tokens)
+            doubled = next(token for token in self.tokens if counts[token] > 1)
+            raise ValueError(f"Vocabulary: token {doubled!r} appears twice.")
+        if EOS not in self._ids:
+            raise ValueError(f"Vocabulary: the tokens must include {EOS}.")
+        for number, token in enumerate(self.tokens):
+            self._check_token(token)
+            try:
+                token.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(
+                    f"Vocabulary: token {number}, {token!r}, has the lone surrogate "
+                    f"U+{ord(token[error.start]):04X} at place {error.start}, which is "
+                    "half of a character and not text."
+                ) from None
+        self.eos_id: int = self._ids[EOS]
+        self.unk_id: int | None = self._ids.get(UNK)
+        self._keys = self._make_keys()
+        self._tables: VocabularyTables | None = None
+
+    def _check_token(self, token: str) -> None:
+        special = token in (EOS, UNK)
+        single = self.rule in ("characters", "bytes")
+        if not token or (single and not special and len(token) != 1):
+            kind = "one character" if single else "not empty"
+            raise ValueError(f"Vocabulary: a token must be {kind}, found {token!r}.")
+        if self.rule == "bytes" and not special and ord(token) > 255:
+            raise ValueError(f"Vocabulary: {token!r} is not a byte.")
+        if single and token == "\n":
+            raise ValueError(f"Vocabulary: the newline must be called {EOS}.")
+
+    def _make_keys(self) -> dict[str, int] | dict[bytes, int] | np.ndarray:
+        """What `encode` looks tokens up in: a dict, or an array indexed by code."""
+        if self.rule == "whitespace":
+            return {token.encode(): i for token, i in self._ids.items()}
+        if self.rule == "words":
+            keys = dict(self._ids)
+            keys.pop(EOS)
+            keys["\n"] = self.eos_id
+            return keys
+        size = 256 if self.rule == "bytes" else 0x110000
+        codes = np.full(size, -1 if self.unk_id is None else self.unk_id, np.int32)
+        for token, i in self._ids.items():
+            if token not in (EOS, UNK):
+                codes[ord(token)] = i
+        codes[ord("\n")] = self.eos_id
+        return codes
+
+    # === Making ===
+
+    @classmethod
+    def build(
+        cls,
+        text: str | bytes | Iterable[str | bytes],
+        rule: str = "words",
+        *,
+        max_size: int | None = None,
+        min_count: int = 1,
+        unknown: bool | None = None,
+    ) -> Vocabulary:
+        """Makes a vocabulary of the tokens of a text, ids by (-frequency, token).
+
+        `<eos>` is always in it. `<unk>` has the frequency of the tokens it replaces.
+        Under `bytes` all 256 values are in it, so that nothing is unknown.
+
+        Args:
+            text: A text, or several.
+            rule: The tokenisation rule.
+            max_size: Largest size, `<eos>` and `<unk>` included; the most frequent
+                tokens stay.
+            min_count: Tokens that are rarer are left out.
+            unknown: Whether `<unk>` is in the vocabulary; None means where tokens were
+                left out or the text itself has it.
+
+        Raises:
+            ValueError: If `rule`, `max_size` or `min_count` is impossible.
+        """
+        tokenisation.check_rule(rule)
+        check_integer("Vocabulary.build", "min_count", min_count, 1)
+        if max_size is not None:
+            check_integer("Vocabulary.build", "max_size", max_size, 2)
+        if rule == "bytes" and (max_size, min_count, unknown) != (None, 1, None):
+            raise ValueError(
+                "Vocabulary.build: the rule `bytes` has all 256 bytes; max_size, "
+                "min_count and unknown do not apply."
+            )
+        texts = [text] if isinstance(text, (str, bytes)) else text
+        counts = tokenisation.count_tokens(texts, rule)
+        unknowns, ends = counts.pop(UNK, 0), counts.pop(EOS, 0)
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        least = 0 if rule == "bytes" else min_count
+        kept = [(token, count) for token, count in ranked if count >= least]
+        if max_size is not None:
+            room = max_size - 1
+            if unknown or (unknown is None and (unknowns or len(ranked) > room)):
+                room -= 1
+            kept = kept[:room]
+        left_out = sum(counts.values()) - sum(count for _, count in kept)
+        kept.append((EOS, ends))
+        if unknown or (unknown is None and (unknowns or left_out)):
+            kept.append((UNK, unknowns + left_out))
+        kept.sort(key=lambda item: (-item[1], item[0]))
+        return cls([token for token, _ in kept], rule)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the vocabulary as a UTF-8 text file that `load` reads."""
+        write_vocabulary(path, self.rule, list(self.tokens))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
+        """Reads a vocabulary written by `save`.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If it is malformed; names file and line.
+        """
+        rule, tokens = read_vocabulary(path)
+        try:
+            return cls(tokens, rule)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    # === Python ===
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Vocabulary)
+            and self.rule == other.rule
+            and self.tokens == other.tokens
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.rule, self.tokens))
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} tokens, rule={self.rule!r})"
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"_tables": None}  # tables belong to one process
+
+    def id_of(self, token: str) -> int:
+        """Returns the id of one token, that of `<unk>` if it is unknown.
+
+        Raises:
+            ValueError: If it is unknown and the vocabulary has no `<unk>`.
+        """
+        found = self._ids.get(token, self.unk_id)
+        if found is None:
+            raise ValueError(self._unknown_message(token))
+        return found
+
+    def encode(self, text: str | bytes) -> np.ndarray:
+        """Returns the ids of the tokens of a text, int32 `[T]`.
+
+        Raises:
+            ValueError: If a token is unknown and the vocabulary has no `<unk>`; names
+                the token and its line.
+        """
+        if isinstance(self._keys, np.ndarray):
+            codes = tokenisation.character_codes(text, self.rule)
+            ids = self._keys[codes]
+        else:
+            get: Callable[..., int] = self._keys.get
+            default = -1 if self.unk_id is None else self.unk_id
+            pieces = [
+                np.fromiter(
+                    map(get, piece, itertools.repeat(default)), np.int32, len(piece)
+                )
+                for piece in tokenisation.split_words(text, self.rule)
+            ]
+            ids = np.concatenate(pieces) if pieces else np.zeros(0, np.int32)
+        if self.unk_id is None and ids.size and ids.min() < 0:
+            self._raise_unknown(text, ids)
+        return ids
+
+    def _raise_unknown(self, text: str | bytes, ids: np.ndarray) -> None:
+        first = int(np.argmax(ids < 0))
+        line = int(np.count_nonzero(ids[:first] == self.eos_id)) + 1
+        if isinstance(self._keys, np.ndarray):
+            token: str | bytes = chr(
+                tokenisation.character_codes(text, self.rule)[first]
+            )
+        else:
+            for piece in tokenisation.split_words(text, self.rule):
+                if first < len(piece):
+                    token = piece[first]
+                    break
+                first -= len(piece)
+        name = token.decode() if isinstance(token, bytes) else token
+        raise ValueError(f"line {line}: {self._unknown_message(name)}")
+
+    def _unknown_message(self, token: str) -> str:
+        return (
+            f"unknown token {token!r}: it is not among the {len(self)} tokens of the "
+            f"vocabulary, which has no {UNK}."
+        )
+
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
+        """Returns readable text of token ids.
+
+        `<eos>` becomes a newline. Under `whitespace` and `words` tokens are joined by
+        blanks; under `words` there is none before closing and after opening
+        punctuation. Encoding the result gives the ids again (unless `<unk>` is among
+        them, which only the rule `whitespace` reads back).
+
+        Args:
+            ids: Integers `[T]`.
+
+        Raises:
+            ValueError: If an id is not in the vocabulary.
+        """
+        ids = np.asarray(ids, dtype=np.int64)
+        if ids.ndim != 1:
+            raise ValueError(
+                f"Vocabulary.decode: `ids` must have axes [T], found {ids.shape}."
+            )
+        if ids.size and not 0 <= ids.min() <= ids.max() < len(self):
+            wrong = ids[(ids < 0) | (ids >= len(self))][0]
+            raise ValueError(
+                f"Vocabulary.decode: id {wrong} is outside [0, {len(self)})."
+            )
+        surfaces = [self.surface(i) for i in ids]
+        if self.rule == "bytes":
+            parts = (s.encode("latin-1") for s in surfaces)
+            return tokenisation.as_text(b"".join(parts))
+        return tokenisation.join_tokens(surfaces, self.rule)
+
+    def surface(self, token_id: int) -> str:
+        """Returns what one token looks like in a text: `<eos>` is a newline."""
+        return "\n" if token_id == self.eos_id else self.tokens[token_id]
+
+    # === In a graph ===
+
+    def graph_tables(self) -> VocabularyTables:
+        """Returns a new `tf.Module` with `encode` and `decode`, for a SavedModel."""
+        from rlm_tf.data.text.vocabulary_tables import VocabularyTables
+
+        return VocabularyTables(self)
+
+    def _own_tables(self) -> VocabularyTables:
+        if self._tables is None:
+            self._tables = self.graph_tables()
+        return self._tables
+
+    def encode_tensor(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """`encode` for a string tensor `[N]`; returns int32 ids `[N, (T)]`."""
+        return self._own_tables().encode(strings)
+
+    def decode_tensor(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+        """`decode` for ids `[..., T]`; returns UTF-8 strings `[...]`."""
+        return self._own_tables().decode(ids)

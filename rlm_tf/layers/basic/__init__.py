@@ -1,0 +1,1 @@
+"""Embeddings, dropout, noise, averages, tables of logits."""

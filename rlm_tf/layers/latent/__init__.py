@@ -1,0 +1,1 @@
+"""Distributions of latents, and what encodes and decodes them."""

@@ -1,0 +1,1 @@
+"""Output layers: logits of words from features."""

@@ -1,0 +1,1 @@
+"""Recurrent cells, and the loop that runs them."""

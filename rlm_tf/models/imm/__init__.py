@@ -1,0 +1,1 @@
+"""Induced model matching: wrappers and the contexts that induced models are over."""

@@ -1,0 +1,305 @@
+"""The recurrent language model of Melis, with its connections and its dropouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.checks import check_integer
+from rlm_tf.layers.basic.replica_dropout import ReplicaDropout, replica_dropout
+from rlm_tf.layers.basic.token_embedding import TokenEmbedding
+from rlm_tf.layers.output.mixture_softmax_output import (
+    MixtureFeatures,
+    MixtureSoftmaxOutput,
+)
+from rlm_tf.layers.output.softmax_output import SoftmaxOutput
+from rlm_tf.layers.recurrent.cell_copies import copy_cell
+from rlm_tf.layers.recurrent.connections import CONNECTIONS, run_layers
+from rlm_tf.layers.recurrent.hidden_state_cell import HiddenStateCell
+from rlm_tf.layers.recurrent.recurrent import Recurrent
+from rlm_tf.models.language.stateful_language_model import (
+    LayerStates,
+    StatefulLanguageModel,
+)
+from rlm_tf.seeds import Seeds
+
+_RATES = (
+    "input_dropout",
+    "layer_dropout",
+    "output_dropout",
+    "projection_dropout",
+    "reset_rate",
+)
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class RegularizedLanguageModel(StatefulLanguageModel):
+    """Embedding, recurrent layers of any cell, softmax; maximum likelihood.
+
+    The model of Melis, "Towards Better Generative Models of Language" (2023), sections
+    2.2 and 4.2, and of Melis et al. (2018, 2020): embedding, layers of one width whose
+    outputs meet in one of three ways (`rlm_tf.layers.recurrent.connections`; "skip" is
+    that of chapter 2, "residual" of chapter 4), an optional linear map, a tied softmax.
+
+    Dropout masks differ at every time step; state dropout, one mask a window, is the
+    cell's. Embeddings start with variance 1 / E, an untied output kernel with that of
+    its inputs, the map orthogonal, biases of the softmax at 0, as in the authors' code.
+
+    How it is called and what it remembers: `StatefulLanguageModel`.
+
+    Args:
+        vocabulary_size: V.
+        cell: A cell as it is to be in all layers, `MogrifierLSTMCell(650, rank=64)` for
+            example. Every layer gets a copy with seeds of its own.
+        num_layers: Number L of recurrent layers.
+        embedding_width: E; None: the width H of the cell. If it differs from H, a
+            linear map (no bias) from H to E comes before the softmax.
+        connections: "stacked", "skip" or "residual".
+        tied: Whether the softmax uses the embedding matrix.
+        mixture_components: Number of softmaxes that are mixed; 1: no mixture.
+        input_dropout: Rate on embedded inputs.
+        layer_dropout: Rate of inter-layer dropout with "stacked" and "skip", of cell
+            output dropout with "residual".
+        output_dropout: Rate on what the layers give together.
+        projection_dropout: Rate after the map before the softmax, or on each component
+            of a mixture; None: `output_dropout`.
+        reset_rate: Probability with which a row's carried states are zeroed before a
+            training window.
+        jit_loop: Whether XLA compiles the recurrent loop; see `Recurrent`.
+        seed: Of initialisation and dropout.
+        **kwargs: Of `StatefulLanguageModel` (`clip_norm`, `loss_scale`, `l2`,
+            `bits_per_character`, `dropout_samples`) and of `keras.Model`.
+
+    Raises:
+        ValueError: If a size is not positive, a rate not in [0, 1), the cell no
+            `HiddenStateCell`, or the connections unknown.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        cell: HiddenStateCell,
+        num_layers: int = 2,
+        *,
+        embedding_width: int | None = None,
+        connections: str = "skip",
+        tied: bool = True,
+        mixture_components: int = 1,
+        input_dropout: float = 0.0,
+        layer_dropout: float = 0.0,
+        output_dropout: float = 0.0,
+        projection_dropout: float | None = None,
+        reset_rate: float = 0.0,
+        jit_loop: bool | str = "auto",
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        # Not an attribute of its own: Keras would count it among the layers.
+        self._prototype = lambda: cell
+        self.num_layers = num_layers
+        self.embedding_width = embedding_width
+        self.connections = connections
+        self.tied = tied
+        self.mixture_components = mixture_components
+        self.input_dropout = input_dropout
+        self.layer_dropout = layer_dropout
+        self.output_dropout = output_dropout
+        self.projection_dropout = projection_dropout
+        self.reset_rate = reset_rate
+        self.jit_loop = jit_loop
+        self.seed = seed
+        self._check_arguments()
+        self._create_networks(Seeds(seed))
+        self.create_memory([layer.cell.state_size for layer in self.recurrent_layers])
+
+    @property
+    def cell(self) -> HiddenStateCell:
+        """The cell that was given; the layers have copies of it."""
+        return self._prototype()
+
+    def _check_arguments(self) -> None:
+        name = type(self).__name__
+        if not isinstance(self.cell, HiddenStateCell):
+            raise ValueError(
+                f"{name}: `cell` must be an rlm_tf.layers.HiddenStateCell, found "
+                f"{type(self.cell).__name__}."
+            )
+        for argument in ("vocabulary_size", "num_layers", "mixture_components"):
+            check_integer(name, argument, getattr(self, argument), 1)
+        if self.embedding_width is not None:
+            check_integer(name, "embedding_width", self.embedding_width, 1)
+        if self.connections not in CONNECTIONS:
+            raise ValueError(
+                f"{name}: `connections` must be one of {', '.join(CONNECTIONS)}; found "
+                f"{self.connections!r}."
+            )
+        for argument in _RATES:
+            value = getattr(self, argument)
+            if value is not None and not 0 <= value < 1:
+                raise ValueError(
+                    f"{name}: `{argument}` must lie in [0, 1), found {value}."
+                )
+
+    # === Networks ===
+
+    def _create_networks(self, seeds: Seeds) -> None:
+        policy, units = self.dtype_policy, self.cell.output_size
+        width = self.embedding_width or units
+
+        def dropout(rate: float, name: str) -> ReplicaDropout:
+            return ReplicaDropout(
+                rate, seed=seeds.next(), batch_axis=1, dtype=policy, name=name
+            )
+
+        def normal(mode: str) -> keras.initializers.Initializer:
+            return keras.initializers.VarianceScaling(
+                1.0, mode, "truncated_normal", seeds.next()
+            )
+
+        # The matrix is [V, E]: its rows are what one token or one logit gets.
+        self.embedding = TokenEmbedding(
+            self.vocabulary_size,
+            width,
+            initializer=normal("fan_out"),
+            dtype=policy,
+            name="embedding",
+        )
+        self.embedding.build((None, None))
+        self.embedding_dropout = dropout(self.input_dropout, "embedding_dropout")
+        self.recurrent_layers = []
+        self.layer_dropouts = []
+        for index in range(self.num_layers):
+            layer = Recurrent(
+                copy_cell(self.cell, seeds, policy),
+                time_major=True,
+                jit_loop=self.jit_loop,
+                dtype=policy,
+                name=f"recurrent_{index}",
+            )
+            layer.build((None, None, width if index == 0 else units))
+            self.recurrent_layers.append(layer)
+            # tf.train.Checkpoint does not look into lists of a Keras model.
+            setattr(self, layer.name, layer)
+            name = f"layer_dropout_{index}"
+            self.layer_dropouts.append(dropout(self.layer_dropout, name))
+        self.final_dropout = dropout(self.output_dropout, "final_dropout")
+        if self.reset_rate > 0:
+            self.reset_seeds = seeds.generator()
+        self._create_output(width, normal, dropout)
+        self.built = True
+
+    def _create_output(self, width: int, normal: Any, dropout: Any) -> None:
+        """Creates what comes after the recurrent layers; `width` is E."""
+        policy, units = self.dtype_policy, self.cell.output_size
+        options = {
+            "own_kernel": not self.tied,
+            "kernel_initializer": normal("fan_out"),
+            "dtype": policy,
+            "name": "output",
+        }
+        rate = self.projection_dropout
+        rate = self.output_dropout if rate is None else rate
+        self.projection: keras.layers.Layer | None = None
+        self.after_projection: ReplicaDropout | None = None
+        features = width
+        if self.mixture_components > 1:
+            last = dropout(rate, "mixture_dropout")
+            self.projection = MixtureFeatures(
+                self.mixture_components,
+                width,
+                kernel_initializer=normal("fan_in"),
+                rate=rate,
+                seed=last.seed,
+                batch_axis=1,
+                dtype=policy,
+                name="projection",
+            )
+            features = self.mixture_components * (width + 1)
+            self.output_layer = MixtureSoftmaxOutput(
+                self.vocabulary_size, self.mixture_components, **options
+            )
+        else:
+            if width != units:
+                orthogonal = keras.initializers.Orthogonal(seed=normal("fan_in").seed)
+                self.projection = keras.layers.Dense(
+                    width,
+                    use_bias=False,
+                    kernel_initializer=orthogonal,
+                    dtype=policy,
+                    name="projection",
+                )
+                self.after_projection = dropout(rate, "after_projection")
+            self.output_layer = SoftmaxOutput(self.vocabulary_size, **options)
+        if self.projection is not None:
+            self.projection.build((None, None, units))
+        self.output_layer.build((None, None, features))
+        self._feature_width = features
+
+    # === Computation ===
+
+    def run_window(
+        self,
+        tokens: tf.Tensor,
+        states: LayerStates,
+        training: bool,
+        collected: list[tf.Tensor] | None = None,
+    ) -> tuple[tf.Tensor, LayerStates]:
+        inputs = self.embedding(tf.transpose(tokens))
+        inputs = self.embedding_dropout(inputs, training=training)
+        total, new_states = run_layers(
+            self.recurrent_layers,
+            self.layer_dropouts,
+            self.connections,
+            inputs,
+            states,
+            training,
+            collected,
+        )
+        features = self.final_dropout(total, training=training)
+        if isinstance(self.projection, MixtureFeatures):
+            features = self.projection(features, training=training)
+        elif self.projection is not None:
+            features = self.projection(features)
+        if self.after_projection is not None:
+            features = self.after_projection(features, training=training)
+        return tf.transpose(features, [1, 0, 2]), new_states
+
+    def training_starts(self, start: tf.Tensor) -> tf.Tensor:
+        if self.reset_rate == 0:
+            return start
+        kept = replica_dropout(
+            tf.ones_like(start, tf.float32), self.reset_rate, self.reset_seeds
+        )
+        return tf.maximum(start, tf.cast(tf.equal(kept, 0), start.dtype))
+
+    def tied_kernel(self) -> tf.Tensor | None:
+        return self.embedding.matrix() if self.tied else None
+
+    @property
+    def feature_width(self) -> int:
+        return self._feature_width
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "cell": keras.saving.serialize_keras_object(self.cell),
+            "num_layers": self.num_layers,
+            "embedding_width": self.embedding_width,
+            "connections": self.connections,
+            "tied": self.tied,
+            "mixture_components": self.mixture_components,
+            "input_dropout": self.input_dropout,
+            "layer_dropout": self.layer_dropout,
+            "output_dropout": self.output_dropout,
+            "projection_dropout": self.projection_dropout,
+            "reset_rate": self.reset_rate,
+            "jit_loop": self.jit_loop,
+            "seed": self.seed,
+        }

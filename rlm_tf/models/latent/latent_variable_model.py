@@ -1,0 +1,86 @@
+"""Models that are made of other layers or models, which their files contain."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.objective_model.row_weights import WeightsOfRows
+
+
+class ModelOfParts(WeightsOfRows):
+    """Base class: saves and restores its parts, and takes weights of rows without y.
+
+    Each of a subclass's `part_names` is an attribute and an argument of the
+    constructor. Parts that make weights when they are first called have them in a file,
+    too, if x is one tensor: a loaded model runs once before it gets its weights.
+    """
+
+    part_names: ClassVar[tuple[str, ...]]
+    _input: dict[str, Any] | None = None
+
+    def run_parts(self, x: Any) -> None:
+        """Calls every part once, on a batch."""
+        raise NotImplementedError(f"{type(self).__name__} has no `run_parts`.")
+
+    def remember_input(self, x: Any) -> None:
+        """Keeps shape and dtype of a batch for files; subclasses call it in `call`."""
+        if tf.is_tensor(x) and x.shape.rank is not None:
+            shape = [None, *x.shape.as_list()[1:]]
+            self._input = {"shape": shape, "dtype": x.dtype.name}
+
+    # === Weights of rows ===
+
+    def arranged(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Returns y, or what stands for it, and the weights of rows.
+
+        Keras gives weights the structure of y, and drops those of arrays without y.
+        """
+        if sample_weight is not None and y is None:
+            first = keras.tree.flatten(x)[0]
+            y = np.zeros(first.shape[0]) if hasattr(first, "shape") else None
+        return y, sample_weight
+
+    def row_weights(self, x: Any, sample_weight: Any) -> tf.Tensor:
+        """Returns the weights of a batch's rows, float32 `[B]`.
+
+        Raises:
+            ValueError: If there is not one weight a row, as far as a graph knows.
+        """
+        first = tf.nest.flatten(x)[0]
+        if sample_weight is None:
+            return tf.ones([tf.shape(first)[0]])
+        weights = tf.cast(sample_weight, tf.float32)
+        shape = weights.shape
+        if shape.rank is not None and not (
+            shape.is_compatible_with(first.shape[:1])
+            or shape.is_compatible_with([*first.shape[:1], 1])
+        ):
+            raise ValueError(
+                f"{type(self).__name__}: weights must be one a row, "
+                f"{first.shape[:1].as_list()}, found shape {shape.as_list()}."
+            )
+        return tf.reshape(weights, [-1])
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        parts = {
+            name: keras.saving.serialize_keras_object(getattr(self, name))
+            for name in self.part_names
+        }
+        return {**super().get_config(), **parts, "input": self._input}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
+        # Not an argument: files of models that were never called have none.
+        config = dict(config)
+        known = config.pop("input", None)
+        model = super().from_config(config, custom_objects)
+        if known is not None:
+            shape = [size or 1 for size in known["shape"]]
+            model.run_parts(tf.zeros(shape, known["dtype"]))
+        return model

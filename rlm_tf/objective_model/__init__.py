@@ -1,0 +1,1 @@
+"""The base class of models with objectives: terms, parts, phases, workers."""

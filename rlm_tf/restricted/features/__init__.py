@@ -1,0 +1,1 @@
+"""Models of a label given some of the features."""

@@ -1,0 +1,1 @@
+"""Models of the next word given the last few, and their files."""

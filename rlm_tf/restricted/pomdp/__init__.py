@@ -1,0 +1,1 @@
+"""Beliefs, and solutions of partially observed decision processes."""
