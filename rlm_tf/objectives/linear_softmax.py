@@ -41,6 +41,10 @@ def logits_of(
         ValueError: If there are more logits than one array may hold.
     """
     check_logits_size("logits_of", x.shape[0], kernel.shape[0])
+    if x.dtype == tf.bfloat16:
+        # Processors without products of bfloat16 cut the digits off that do not fit,
+        # which shifts all logits one way: by more than gradients near an optimum are.
+        x, kernel = tf.cast(x, tf.float32), tf.cast(kernel, tf.float32)
     logits = tf.matmul(x, kernel, transpose_b=True)
     if biases:
         logits = tf.nn.bias_add(logits, tf.cast(biases[0], logits.dtype))
