@@ -15,8 +15,8 @@ from rlm_tf.models.language.batch import checked_batch, tokens_of
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
+from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
-from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits
 
 LayerStates = list[list[tf.Tensor]]
 
@@ -236,7 +236,7 @@ class StatefulLanguageModel(ObjectiveModel):
     ) -> JointLoss:
         """Returns `nll` `[B, T]` and the in-batch induced loss `[G]` in one softmax."""
         if self._has_samples(features):
-            return joint_of_logits(self.output_logits(features), targets, groups)
+            return cross_entropy_with_imm(self.output_logits(features), targets, groups)
         return self.output_layer.joint(
             features, targets, groups, tied_kernel=self.tied_kernel()
         )
