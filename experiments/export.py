@@ -18,11 +18,12 @@ import dataclasses
 import math
 import pathlib
 import re
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 from experiments.flags import run, setting
+from rlm_tf import load_model
+from rlm_tf.file_errors import one_line
 
 PRESETS = ("smoke", "small", "paper")
 _SIGNATURES = ("score", "next_token", "generate")
@@ -162,34 +163,10 @@ def _read_model(path: pathlib.Path) -> Any:
     Raises:
         ValueError: If there is none; names the file.
     """
-    import keras
-
-    # Keras finds classes by the names under which these modules register them.
-    import rlm_tf.models
-    import rlm_tf.restricted  # noqa: F401
-
     try:
-        if path.suffix == ".keras" and not zipfile.is_zipfile(path):
-            raise ValueError("it is no zip file, or cut off")  # Keras: "not found"
-        model = keras.saving.load_model(path, compile=False)
-    except (
-        Exception
-    ) as error:  # Whatever a damaged file makes Keras, HDF5 or zip raise.
-        raise ValueError(
-            f"--model: {path} could not be read as a model ({_one_line(error)}); name "
-            "the .keras file that a run has written, or let it be written anew."
-        ) from error
-    if not isinstance(model, keras.Model):
-        raise ValueError(
-            f"--model: {path} holds a {type(model).__name__}, which is no model."
-        )
-    return model
-
-
-def _one_line(error: Exception, most: int = 160) -> str:
-    """Returns what an error says, in one line of bounded length."""
-    text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
-    return text if len(text) <= most else text[:most] + "..."
+        return load_model(path, compile=False)
+    except ValueError as error:
+        raise ValueError(f"--model: {error}") from error
 
 
 def _train(config: Config) -> tuple[Any, Any]:
@@ -242,7 +219,7 @@ def _load_export(path: pathlib.Path) -> Any:
         loaded = tf.saved_model.load(str(path))
     except Exception as error:  # Whatever a damaged file makes TensorFlow raise.
         raise ValueError(
-            f"{path} could not be read as a SavedModel ({_one_line(error)}); {remedy}."
+            f"{path} could not be read as a SavedModel ({one_line(error)}); {remedy}."
         ) from error
     missing = [name for name in _SIGNATURES if name not in loaded.signatures]
     if missing:
@@ -286,7 +263,7 @@ def describe(config: Config, path: pathlib.Path) -> Iterator[str]:
             )
         except tf.errors.InvalidArgumentError as error:
             reasons = re.findall("assertion failed: (.*)", error.message)
-            reason = reasons[0] if reasons else _one_line(error)
+            reason = reasons[0] if reasons else one_line(error)
             raise ValueError(f"--prompt {prompt}: {reason}") from error
         text = answer["text"].numpy()[0].decode()
         yield f"  seed {seed}: " + text.replace("\n", "\n    ")

@@ -7,8 +7,6 @@ import errno
 import os
 from collections.abc import Iterator
 
-import tensorflow as tf
-
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -38,6 +36,9 @@ def full_disk_named(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     Raises:
         OSError: If the disk, or a user's share of it, is full.
     """
+    # Who only reads files, or is told what is wrong with one, does not wait for it.
+    import tensorflow as tf
+
     try:
         yield
     except (OSError, tf.errors.OpError) as error:
@@ -48,3 +49,9 @@ def full_disk_named(path: str | os.PathLike[str], what: str) -> Iterator[None]:
                 message = f"{reason}, {what} was not written"
                 raise OSError(code, message, os.fspath(path)) from error
         raise
+
+
+def one_line(error: Exception, most: int = 160) -> str:
+    """Returns the kind of an error and what it says, in one line of bounded length."""
+    text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
+    return text if len(text) <= most else text[:most] + "..."

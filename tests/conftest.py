@@ -19,7 +19,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.distribution import strategy
-from rlm_tf.training import released_graphs
+from rlm_tf.training import free_graphs_on_exit
 from tests import budgets
 
 # Two logical devices on every machine, so that MirroredStrategy has two replicas. This
@@ -97,7 +97,7 @@ def data_dir() -> pathlib.Path:
 @pytest.fixture(scope="module", autouse=True)
 def forget_graphs() -> Iterator[None]:
     """Lets go of a module's graphs, which otherwise fill the memory."""
-    with released_graphs():
+    with free_graphs_on_exit():
         yield
     # glibc keeps what is freed, and several modules' worth of it adds up.
     with contextlib.suppress(OSError, AttributeError):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.averaging.exchange import assign, exchanged
 from rlm_tf.averaging.optimizer_updates import updates_done
 from rlm_tf.averaging.two_tailed_average import TwoTailedAverage
 from rlm_tf.averaging.weight_average import WeightAverage
@@ -186,13 +185,13 @@ class WeightAveraging(keras.callbacks.Callback):
         raw = to_numpy([variable.value for variable in variables])
 
         def loss_fn(weights: Weights) -> float:
-            assign(variables, weights)
+            _assign(variables, weights)
             return self._loss_of(model)
 
         try:
             result = self.average.evaluate(loss_fn, raw)
         finally:
-            assign(variables, raw)
+            _assign(variables, raw)
         row: dict[str, Any] = {
             "step": self.average.steps,
             "loss": float(result.loss),
@@ -243,7 +242,7 @@ class WeightAveraging(keras.callbacks.Callback):
             The number of iterates in the average; 1 if there is none yet.
         """
         weights, length = self.average.proposal(self._weights(model))
-        with exchanged(model, weights):
+        with _swapped_weights(model, weights):
             yield length
 
     @contextlib.contextmanager
@@ -261,7 +260,7 @@ class WeightAveraging(keras.callbacks.Callback):
                 f"{type(self).__name__}.best: there was no evaluation with a finite "
                 "loss."
             )
-        with exchanged(model, self._best):
+        with _swapped_weights(model, self._best):
             yield self.best_loss
 
     # === State ===
@@ -296,3 +295,21 @@ class WeightAveraging(keras.callbacks.Callback):
         self._best = list(state["best"])
         self._pending = state["pending"]
         self._iterations = state["iterations"]
+
+
+@contextlib.contextmanager
+def _swapped_weights(model: keras.Model, weights: Weights) -> Iterator[None]:
+    """Puts weights into a model, and in the end its own back."""
+    variables = model.trainable_variables
+    raw = to_numpy([variable.value for variable in variables])
+    try:
+        _assign(variables, weights)
+        yield
+    finally:
+        _assign(variables, raw)
+
+
+def _assign(variables: Sequence[Any], weights: Weights) -> None:
+    """Assigns weights of any floating dtype to variables."""
+    for variable, weight in zip(variables, weights, strict=True):
+        variable.assign(tf.cast(weight, variable.dtype))

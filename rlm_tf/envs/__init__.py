@@ -1,6 +1,9 @@
 """Gymnasium environments, and their dynamics as pure functions.
 
-Importing this package registers `rlm_tf/ToroidalGrid-v0`.
+Importing this package registers `rlm_tf/ToroidalGrid-v0`. Where it is not imported, the
+name of the environment may say who registers it:
+
+    env = gymnasium.make("rlm_tf.envs:rlm_tf/ToroidalGrid-v0")
 """
 
 import gymnasium

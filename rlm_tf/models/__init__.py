@@ -1,5 +1,14 @@
-"""Keras models, one for each objective."""
+"""Keras models, one for each objective.
 
+Importing this package registers every class of the library that the file of a model may
+hold, layers, metrics and optimisers included.
+"""
+
+# What models here may be given, and no module here needs.
+import rlm_tf.layers
+import rlm_tf.metrics
+import rlm_tf.optimizers
+import rlm_tf.restricted  # noqa: F401
 from rlm_tf.batched_runs.logistic_runs import (
     LogisticWeights,
     fit_logistic_runs,

@@ -3,9 +3,9 @@
 from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
 from rlm_tf.training.divergence import DivergenceGuard, TrainingDivergedError
+from rlm_tf.training.free_graphs_on_exit import free_graphs_on_exit, released_graphs
 from rlm_tf.training.learning_rate_halving import LearningRateHalving
 from rlm_tf.training.metrics_log import MetricsLog, read_metrics_log
-from rlm_tf.training.released_graphs import released_graphs
 from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
 from rlm_tf.training.start_rule import StartRule
@@ -35,6 +35,7 @@ __all__ = [
     "SwitchPhase",
     "TrainingDivergedError",
     "Trigger",
+    "free_graphs_on_exit",
     "read_metrics_log",
     "released_graphs",
 ]

@@ -36,7 +36,7 @@ def public_names() -> Names:
     Public modules are the packages, those of the ground floor and those of the
     objectives, which are imported by their own names.
     """
-    found: Names = {}
+    found: Names = {"rlm_tf": _names_of(rlm_tf)}
     for module in pkgutil.walk_packages(rlm_tf.__path__, "rlm_tf."):
         parents = module.name.split(".")[1:-1]
         if module.ispkg or not parents or parents == ["objectives"]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -19,6 +22,17 @@ ID = "rlm_tf/ToroidalGrid-v0"
 def test_passes_the_checks_of_gymnasium(observation, render_mode):
     env = gymnasium.make(ID, observation=observation, render_mode=render_mode)
     check_env(env.unwrapped, skip_render_check=render_mode is None)
+
+
+@pytest.mark.slow
+def test_a_name_with_the_package_needs_no_import():
+    names = f"'rlm_tf.envs:{ID}'"
+    program = f"""
+import gymnasium, sys
+assert gymnasium.make({names}, size=5).reset(seed=1)[0].shape == (2,)
+assert gymnasium.make_vec({names}, num_envs=3).num_envs == 3
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_steps_are_those_of_the_dynamics(rng):

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
+from rlm_tf.objectives.cross_entropy_with_imm import linear_cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
-from rlm_tf.objectives.linear_in_batch import linear_joint_cross_entropy
 
 N, D, V, GROUPS = 3000, 8, 2000, 50
 
@@ -42,7 +42,7 @@ def _cross_entropy(operands, targets, groups):
 
 
 def _joint(operands, targets, groups):
-    main, induced = linear_joint_cross_entropy(*operands, targets, groups)
+    main, induced = linear_cross_entropy_with_imm(*operands, targets, groups)
     return tf.reduce_mean(main) + 0.2 * tf.reduce_mean(induced)
 
 

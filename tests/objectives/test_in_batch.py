@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.objectives import imm
+from rlm_tf.objectives.cross_entropy_with_imm import linear_cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
-from rlm_tf.objectives.linear_in_batch import linear_joint_cross_entropy
 from tests.references import imm_reference as reference
 
 ROWS = np.array([0, 2, 3, 5, 6, 7], np.int32)
@@ -141,7 +141,7 @@ def test_joint_loss_equals_the_two_losses(rng, use_bias, bank):
     groups = _groups(rng, bank=bank)
     per_token, per_group = rng.normal(size=8), np.array([0.3, -1.0, 2.0])
     with tf.GradientTape(persistent=True) as tape:
-        joint = linear_joint_cross_entropy(x, kernel, bias, targets, groups)
+        joint = linear_cross_entropy_with_imm(x, kernel, bias, targets, groups)
         total = tf.reduce_sum(joint.cross_entropy * per_token)
         total += tf.reduce_sum(joint.induced * per_group)
         logits = tf.matmul(x, kernel, transpose_b=True)
@@ -173,7 +173,7 @@ def test_underflowing_probabilities_use_the_exact_path(rng, bank):
         inputs = tf.Variable(x.astype(dtype))
         cast = groups._replace(target_probs=groups.target_probs.astype(dtype))
         with tf.GradientTape() as tape:
-            joint = linear_joint_cross_entropy(
+            joint = linear_cross_entropy_with_imm(
                 inputs, tf.constant(kernel.astype(dtype)), None, targets, cast
             )
             total = tf.reduce_sum(joint.cross_entropy) + tf.reduce_sum(joint.induced)
@@ -194,7 +194,7 @@ def test_no_group_at_all_costs_nothing(rng):
     kernel = tf.constant(rng.normal(size=(9, 4)))
     with tf.GradientTape() as tape:
         targets = tf.zeros(8, tf.int32)
-        joint = linear_joint_cross_entropy(x, kernel, None, targets, groups)
+        joint = linear_cross_entropy_with_imm(x, kernel, None, targets, groups)
         total = tf.reduce_sum(joint.cross_entropy) + tf.reduce_sum(joint.induced)
     assert joint.induced.shape == [0]
     assert np.all(np.isfinite(tape.gradient(total, x)))

@@ -123,6 +123,11 @@ def _pieces(text: str | bytes, newline: str | bytes) -> Iterator[tuple[int, int]
         start = end
 
 
+def surface(token: str) -> str:
+    """Returns what a token looks like in a text: `<eos>` is a newline."""
+    return "\n" if token == EOS else token
+
+
 def join_tokens(surfaces: list[str], rule: str) -> str:
     """Returns readable text of tokens whose `<eos>` is already a newline."""
     if rule in ("characters", "bytes"):

@@ -284,7 +284,7 @@ class Vocabulary:
 
     def surface(self, token_id: int) -> str:
         """Returns what one token looks like in a text: `<eos>` is a newline."""
-        return "\n" if token_id == self.eos_id else self.tokens[token_id]
+        return tokenisation.surface(self.tokens[token_id])
 
     # === In a graph ===
 
@@ -292,7 +292,7 @@ class Vocabulary:
         """Returns a new `tf.Module` with `encode` and `decode`, for a SavedModel."""
         from rlm_tf.data.text.vocabulary_tables import VocabularyTables
 
-        return VocabularyTables(self)
+        return VocabularyTables(self.tokens, self.rule)
 
     def _own_tables(self) -> VocabularyTables:
         if self._tables is None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from rlm_tf.data.text import tokenisation
 from rlm_tf.data.text.tokenisation import EOS, UNK
-
-if TYPE_CHECKING:
-    from rlm_tf.data.text.vocabulary import Vocabulary
 
 
 class VocabularyTables(tf.Module):
@@ -18,17 +15,21 @@ class VocabularyTables(tf.Module):
 
     An attribute of this type makes a `tf.Module` or a Keras export archive carry the
     vocabulary; only operations of plain TensorFlow are used.
+
+    Args:
+        tokens: Those of the vocabulary, in id order.
+        rule: Its tokenisation rule.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, tokens: Sequence[str], rule: str) -> None:
         super().__init__(name="vocabulary_tables")
-        self._rule = vocabulary.rule
-        self._unk_id = vocabulary.unk_id
-        single = vocabulary.rule in ("characters", "bytes")
+        self._rule = rule
+        self._unk_id = tokens.index(UNK) if UNK in tokens else None
+        single = rule in ("characters", "bytes")
         keys, surfaces = [], []
-        for i, token in enumerate(vocabulary.tokens):
-            surface = vocabulary.surface(i)
-            if vocabulary.rule == "bytes" and token != UNK:
+        for token in tokens:
+            surface = tokenisation.surface(token)
+            if rule == "bytes" and token != UNK:
                 surfaces.append(surface.encode("latin-1"))
             else:
                 surfaces.append(surface.encode())

@@ -11,8 +11,8 @@ from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.numerics import at_least_single
+from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
-from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -91,7 +91,7 @@ class MixtureSoftmaxOutput(SoftmaxOutput):
             targets=(targets, "..."),
         )
         log_probs = self(features, tied_kernel=tied_kernel)
-        return joint_of_logits(log_probs, targets, groups)
+        return cross_entropy_with_imm(log_probs, targets, groups)
 
     def _split(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors `[N K, E]` and the log-weights `[N, K]`."""

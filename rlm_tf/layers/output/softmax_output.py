@@ -10,8 +10,11 @@ import tensorflow as tf
 from rlm_tf.checks import check_logits_size, check_shapes
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
+from rlm_tf.objectives.cross_entropy_with_imm import (
+    JointLoss,
+    linear_cross_entropy_with_imm,
+)
 from rlm_tf.objectives.in_batch import Groups
-from rlm_tf.objectives.linear_in_batch import JointLoss, linear_joint_cross_entropy
 from rlm_tf.objectives.linear_log_probs import linear_log_probs
 
 
@@ -193,7 +196,7 @@ class SoftmaxOutput(keras.layers.Layer):
         kernel = tf.cast(kernel, features.dtype)
         bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
         rows = tf.reshape(features, [-1, features.shape[-1]])
-        loss, induced = linear_joint_cross_entropy(
+        loss, induced = linear_cross_entropy_with_imm(
             rows, kernel, bias, tf.reshape(targets, [-1]), groups
         )
         loss = tf.reshape(loss, tf.shape(features)[:-1])

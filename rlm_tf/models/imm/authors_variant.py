@@ -6,8 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from rlm_tf.models.imm.matching import Matched, Matching, Window
-from rlm_tf.models.imm.sampled_contexts import has_all_samples
+from rlm_tf.models.imm.matching import Matched, Matching, Window, has_all_samples
 from rlm_tf.models.imm.short_contexts import short_contexts
 from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.objective_model.term import TermLoss

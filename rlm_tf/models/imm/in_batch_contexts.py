@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
@@ -21,9 +22,6 @@ from rlm_tf.models.imm.short_contexts import (
 from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
 from rlm_tf.restricted.restricted_model import RestrictedModel
-
-if TYPE_CHECKING:
-    from rlm_tf.models.imm.induced_model_matching import InducedModelMatching
 
 
 class InBatchContexts(tf.Module):
@@ -104,7 +102,7 @@ class InBatchContexts(tf.Module):
         self.bank_size = bank_size
         self.bank_target = bank_target
         self.banks: list[PredictionBank] = []
-        self.owner: weakref.ref[InducedModelMatching] | None = None
+        self.owner: weakref.ref[keras.Model] | None = None
 
     def prepare(self, matching: Matching) -> None:
         """Creates the banks, one for each restricted model; called by the wrapper.

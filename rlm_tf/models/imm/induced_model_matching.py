@@ -9,26 +9,23 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
 from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.metrics.quantiles import Quantiles
 from rlm_tf.models.imm.authors_variant import AuthorsVariant
-from rlm_tf.models.imm.imm_arguments import (
-    check_model,
-    check_options,
-    check_owner,
-    check_pairs,
-    induced_names,
-    own_or_inner,
-    shared_vocabulary_size,
-)
 from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
 from rlm_tf.models.imm.matching import Matching, Window
 from rlm_tf.models.imm.sampled_contexts import SampledContexts
 from rlm_tf.models.language.batch import checked_batch
 from rlm_tf.models.language.interface import interface_of
 from rlm_tf.objective_model.objective_model import ObjectiveModel
-from rlm_tf.objective_model.term import Coefficient, TermLoss, TermSpec
+from rlm_tf.objective_model.term import (
+    Coefficient,
+    TermLoss,
+    TermSpec,
+    check_coefficient,
+)
 from rlm_tf.restricted.restricted_model import RestrictedModel
 
 Contexts = InBatchContexts | SampledContexts
@@ -99,33 +96,38 @@ class InducedModelMatching(ObjectiveModel):
         l2: float | None = None,
         **kwargs: Any,
     ):
-        check_model(model)
+        if not isinstance(model, keras.Model):
+            raise ValueError(
+                "InducedModelMatching: `model` must be a Keras model, found "
+                f"{type(model).__name__}."
+            )
         pairs = restricted_model
         if not isinstance(pairs, list):
             pairs = [(pairs, coefficient)]
-        check_pairs(pairs)
-        names = induced_names(len(pairs))
+        _check_pairs(pairs)
         # `compile` scales the loss by the policy of the outer model.
         kwargs = {"dtype": model.dtype_policy, **kwargs}
         super().__init__(
             # The wrapped model's own step, which knows them, is not taken.
-            clip_norm=own_or_inner("clip_norm", clip_norm, model, None),
-            loss_scale=own_or_inner("loss_scale", loss_scale, model, 1.0),
-            l2=own_or_inner("l2", l2, model, 0.0),
+            clip_norm=_own_or_inner("clip_norm", clip_norm, model, None),
+            loss_scale=_own_or_inner("loss_scale", loss_scale, model, 1.0),
+            l2=_own_or_inner("l2", l2, model, 0.0),
             **kwargs,
         )
-        check_options(every, gradient, variant)
+        _check_options(every, gradient, variant)
         self.model = model
         self.restricted_models = [restricted for restricted, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
         for index, restricted in enumerate(self.restricted_models):
             # tf.train.Checkpoint does not look into lists of a Keras model.
             setattr(self, f"restricted_{index}", restricted)
-        self.vocabulary_size = shared_vocabulary_size(model, self.restricted_models)
+        self.vocabulary_size = _shared_vocabulary_size(model, self.restricted_models)
         self.every = every
         self.gradient = gradient
         self.variant = variant
-        self.induced_names = names
+        self.induced_names = ["imm"]
+        if len(pairs) > 1:
+            self.induced_names = [f"imm_{index}" for index in range(len(pairs))]
         self.view = interface_of(model)
         # Not a weight: a loaded file must not keep IMM off, nor reloaded best weights.
         self.active = tf.Variable(1.0, trainable=False, name="active")
@@ -154,7 +156,12 @@ class InducedModelMatching(ObjectiveModel):
                 "InducedModelMatching: `contexts` must be InBatchContexts or "
                 f"SampledContexts, found {type(contexts).__name__}."
             )
-        check_owner(contexts, self)
+        owner = None if contexts.owner is None else contexts.owner()
+        if owner is not None and owner is not self:
+            raise ValueError(
+                "InducedModelMatching: `contexts` already belong to another wrapper, "
+                "whose short contexts and banks they hold; make new ones for this one."
+            )
         contexts.prepare(self.matching)
         if self.variant == "authors":
             self.authors = AuthorsVariant(self.matching)
@@ -328,3 +335,63 @@ def _of_training(
     metric: keras.metrics.Metric, in_logs: bool = True
 ) -> keras.metrics.Metric:
     return declared(metric, "up", only_training=True, in_logs=in_logs)
+
+
+def _own_or_inner(name: str, own: Any, model: keras.Model, otherwise: Any) -> Any:
+    """Returns the wrapper's value of an option, or else the wrapped model's."""
+    return getattr(model, name, otherwise) if own is None else own
+
+
+# === Checks ===
+
+
+def _check_pairs(pairs: list[Any]) -> None:
+    for pair in pairs:
+        is_pair = isinstance(pair, list | tuple) and len(pair) == 2
+        if not (is_pair and isinstance(pair[0], RestrictedModel)):
+            raise ValueError(
+                "InducedModelMatching: `restricted_model` must be a RestrictedModel or "
+                f"a list of pairs (RestrictedModel, coefficient), found {pair!r}."
+            )
+        check_coefficient("InducedModelMatching", "coefficient", pair[1])
+    if not pairs:
+        raise ValueError(
+            "InducedModelMatching: `restricted_model` must hold at least one "
+            "restricted model, found an empty list."
+        )
+
+
+def _check_options(every: int, gradient: str, variant: str) -> None:
+    check_integer("InducedModelMatching", "every", every, 1)
+    if gradient not in ("direct", "crosstalk"):
+        raise ValueError(
+            "InducedModelMatching: `gradient` must be 'direct' or 'crosstalk', found "
+            f"{gradient!r}."
+        )
+    if variant not in ("paper", "authors"):
+        raise ValueError(
+            "InducedModelMatching: `variant` must be 'paper' or 'authors', found "
+            f"{variant!r}."
+        )
+
+
+def _shared_vocabulary_size(
+    model: keras.Model, restricted_models: list[RestrictedModel]
+) -> int:
+    """Returns the one vocabulary size of all models that know theirs."""
+    sizes = [getattr(model, "vocabulary_size", None)]
+    for restricted in restricted_models:
+        if restricted.vocabulary_size is None:
+            raise ValueError(
+                "InducedModelMatching: the restricted model "
+                f"{type(restricted).__name__} has not been fitted; call its "
+                "`fit(tokens, vocabulary_size)` first."
+            )
+        sizes.append(restricted.vocabulary_size)
+    known = {size for size in sizes if size is not None}
+    if len(known) != 1:
+        raise ValueError(
+            "InducedModelMatching: language model and restricted models must share one "
+            f"vocabulary, found sizes {sorted(known)}."
+        )
+    return known.pop()

@@ -82,3 +82,8 @@ class Matched(NamedTuple):
     nll: tf.Tensor
     outputs: tf.Tensor
     induced: list[Induced]
+
+
+def has_all_samples(matching: Matching, window: Window) -> tf.Tensor:
+    """Returns bool scalar: whether the k-sample term is computed at this step."""
+    return tf.equal(window.step % matching.every, 0)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.data.batches.context_index import ContextIndex
 from rlm_tf.models.imm.crosstalk import CrosstalkSamples
-from rlm_tf.models.imm.matching import Induced, Matched, Matching, Window
+from rlm_tf.models.imm.matching import (
+    Induced,
+    Matched,
+    Matching,
+    Window,
+    has_all_samples,
+)
 from rlm_tf.models.imm.short_contexts import position_weights, short_contexts
 from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.objectives.imm import induced_cross_entropy
 from rlm_tf.replicas import num_replicas, replica_id
 from rlm_tf.typing import Gradient
-
-if TYPE_CHECKING:
-    from rlm_tf.models.imm.induced_model_matching import InducedModelMatching
 
 
 class SampledContexts:
@@ -79,7 +83,7 @@ class SampledContexts:
         self.truncated = truncated
         self.seed = seed
         self.indices: list[ContextIndex] = []
-        self.owner: weakref.ref[InducedModelMatching] | None = None
+        self.owner: weakref.ref[keras.Model] | None = None
 
     def prepare(self, matching: Matching) -> None:
         """Builds the index of every restricted model's short contexts.
@@ -212,8 +216,3 @@ class SampledContexts:
         )
         first = shape[0] * replica_id()
         return tf.reshape(randoms[first : first + shape[0]], [-1, self.k])
-
-
-def has_all_samples(matching: Matching, window: Window) -> tf.Tensor:
-    """Returns bool scalar: whether the k-sample term is computed at this step."""
-    return tf.equal(window.step % matching.every, 0)

@@ -15,8 +15,8 @@ import tensorflow as tf
 from rlm_tf.models.given_logits import token_logits
 from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.numerics import at_least_single
+from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
-from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits
 
 _STATES = ("zero_states", "forward", "output_logits")
 _MEMORY = (*_STATES, "features", "starting_states", "nll", "joint_nll")
@@ -114,7 +114,7 @@ class LanguageModelInterface:
         self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
     ) -> JointLoss:
         """Returns negative log-likelihood `[B, T]` and induced loss `[G]` together."""
-        return joint_of_logits(outputs, targets, groups)
+        return cross_entropy_with_imm(outputs, targets, groups)
 
     # === Explicit states; no memory is read or written ===
 

@@ -11,13 +11,12 @@ from rlm_tf.checks import check_ids, check_integer, check_shapes
 from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.layers.recurrent.carried_state import CarriedState
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
-from rlm_tf.models.language import dropout_samples as samples_of
 from rlm_tf.models.language.batch import checked_batch, tokens_of
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
+from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
-from rlm_tf.objectives.linear_in_batch import JointLoss, joint_of_logits
 
 LayerStates = list[list[tf.Tensor]]
 
@@ -104,10 +103,9 @@ class StatefulLanguageModel(ObjectiveModel):
         samples = states[0][0].shape[-1] // self._state_sizes[0][0]
         if samples == 1:
             return self.run_window(tokens, states, training)
-        features, new_states = self.run_window(
-            *samples_of.apart(tokens, states, samples), training
-        )
-        return samples_of.together(features, new_states, samples)
+        apart = _apart(tokens, states, samples)
+        features, new_states = self.run_window(*apart, training)
+        return _together(features, new_states, samples)
 
     def run_window(
         self,
@@ -199,7 +197,7 @@ class StatefulLanguageModel(ObjectiveModel):
         if not self._has_samples(features):
             return logits(features)
         samples = tf.nn.log_softmax(
-            at_least_single(logits(samples_of.split(features, self.feature_width)))
+            at_least_single(logits(_split(features, self.feature_width)))
         )
         return log_mean_exp(samples, axis=-2)
 
@@ -215,7 +213,7 @@ class StatefulLanguageModel(ObjectiveModel):
         kernel = self.tied_kernel()
         if not self._has_samples(features):
             return self.output_layer(features, targets=targets, tied_kernel=kernel)
-        samples = samples_of.split(features, self.feature_width)
+        samples = _split(features, self.feature_width)
         targets = tf.repeat(targets[..., tf.newaxis], samples.shape[-2], axis=-1)
         nll = self.output_layer(samples, targets=targets, tied_kernel=kernel)
         return -log_mean_exp(-nll, axis=-1)
@@ -228,7 +226,7 @@ class StatefulLanguageModel(ObjectiveModel):
         kernel = self.tied_kernel()
         if not self._has_samples(features):
             return self.output_layer.log_probs_at(features, targets, kernel)
-        samples = samples_of.split(features, self.feature_width)
+        samples = _split(features, self.feature_width)
         targets = tf.repeat(targets[..., tf.newaxis], samples.shape[-2], axis=-1)
         log_probs = self.output_layer.log_probs_at(samples, targets, kernel)
         return log_mean_exp(log_probs, axis=-1)
@@ -238,7 +236,7 @@ class StatefulLanguageModel(ObjectiveModel):
     ) -> JointLoss:
         """Returns `nll` `[B, T]` and the in-batch induced loss `[G]` in one softmax."""
         if self._has_samples(features):
-            return joint_of_logits(self.output_logits(features), targets, groups)
+            return cross_entropy_with_imm(self.output_logits(features), targets, groups)
         return self.output_layer.joint(
             features, targets, groups, tied_kernel=self.tied_kernel()
         )
@@ -341,3 +339,63 @@ class StatefulLanguageModel(ObjectiveModel):
             "bits_per_character": self.bits_per_character,
             "dropout_samples": self.dropout_samples,
         }
+
+
+# === Dropout samples: apart as rows, together side by side ===
+
+
+def _apart(
+    tokens: tf.Tensor, states: LayerStates, samples: int
+) -> tuple[tf.Tensor, LayerStates]:
+    """Returns D rows for each row: sample d of row b is row `b D + d`.
+
+    Args:
+        tokens: `[B, T]`.
+        states: Those of each layer, `[B, D S]`.
+        samples: D.
+
+    Returns:
+        Tokens `[B D, T]` and states `[B D, S]`.
+    """
+    rows = [
+        [tf.reshape(state, [-1, state.shape[-1] // samples]) for state in layer]
+        for layer in states
+    ]
+    return tf.repeat(tokens, samples, axis=0), rows
+
+
+def _together(
+    features: tf.Tensor, states: LayerStates, samples: int
+) -> tuple[tf.Tensor, LayerStates]:
+    """Undoes `_apart` for what a model made of it.
+
+    Args:
+        features: `[B D, T, F]`.
+        states: Those of each layer, `[B D, S]`.
+        samples: D.
+
+    Returns:
+        Features `[B, T, D F]` and states `[B, D S]`.
+    """
+    steps, width = tf.shape(features)[1], features.shape[-1]
+    joined = tf.reshape(features, [-1, samples, steps, width])
+    joined = tf.reshape(
+        tf.transpose(joined, [0, 2, 1, 3]), [-1, steps, samples * width]
+    )
+    rows = features.shape[0]
+    rows = None if rows is None else rows // samples
+    joined.set_shape([rows, features.shape[1], samples * width])
+    new_states = [
+        [tf.reshape(state, [-1, state.shape[-1] * samples]) for state in layer]
+        for layer in states
+    ]
+    return joined, new_states
+
+
+def _split(features: tf.Tensor, width: int) -> tf.Tensor:
+    """Returns features `[..., D F]` as `[..., D, F]`, F being `width`."""
+    samples = features.shape[-1] // width
+    shape = tf.concat([tf.shape(features)[:-1], [samples, width]], axis=0)
+    parts = tf.reshape(features, shape)
+    parts.set_shape([*features.shape[:-1], samples, width])
+    return parts

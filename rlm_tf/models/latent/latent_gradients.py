@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
+from rlm_tf.layers.latent.latents import Latents
 from rlm_tf.numerics import cast_like
 from rlm_tf.objectives import monte_carlo
 from rlm_tf.objectives.elbo import elbo, elbo_weights
 from rlm_tf.objectives.gradient_estimators import (
     SCORE_FUNCTION,
     Cotangents,
+    Estimator,
     cotangents,
 )
 from rlm_tf.objectives.monte_carlo_samples import checked_samples
+from rlm_tf.objectives.monte_carlo_terms import Objective
 from rlm_tf.typing import Gradient
-
-if TYPE_CHECKING:
-    from rlm_tf.models.latent.monte_carlo_vae import MonteCarloVAE
 
 Parameters = dict[str, tf.Tensor]
 
@@ -40,8 +40,26 @@ class LatentSamples(NamedTuple):
     log_q_z: tf.Tensor
 
 
+class SampledModel(Protocol):
+    """What estimates ask of a model; see `MonteCarloVAE`, which is one."""
+
+    latents: Latents
+    objective: Objective
+    estimator: Estimator | str
+
+    @property
+    def most_samples(self) -> int: ...
+    def objective_options(self) -> dict[str, Any]: ...
+    def elbo_options(self) -> dict[str, Any]: ...
+    def current_baseline(self) -> Any: ...
+    def __call__(self, x: Any, training: bool) -> Parameters: ...
+    def draw(self, parameters: Parameters, num_samples: int) -> tf.Tensor: ...
+    def decode(self, z: tf.Tensor, x: Any, training: bool) -> tf.Tensor: ...
+    def analytic_kl(self, parameters: Parameters) -> tf.Tensor: ...
+
+
 def sample_cotangents(
-    model: MonteCarloVAE, samples: LatentSamples, kl: tf.Tensor | None
+    model: SampledModel, samples: LatentSamples, kl: tf.Tensor | None
 ) -> Cotangents:
     """Returns the objective and the factors of its gradient estimate.
 
@@ -68,7 +86,7 @@ def sample_cotangents(
 
 
 def sample_gradients(
-    model: MonteCarloVAE, x: Any, variables: Sequence[Any], scale: tf.Tensor
+    model: SampledModel, x: Any, variables: Sequence[Any], scale: tf.Tensor
 ) -> tuple[Cotangents, list[Gradient]]:
     """Draws samples of a batch and estimates the gradient.
 

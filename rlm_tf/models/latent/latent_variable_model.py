@@ -1,17 +1,20 @@
-"""Models that are made of other layers or models, which their files contain."""
+"""What latent-variable models share: parts in their files, decoders, checks."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.numerics import at_least_single
 from rlm_tf.objective_model.row_weights import WeightsOfRows
 
 
-class ModelOfParts(WeightsOfRows):
+class LatentVariableModel(WeightsOfRows):
     """Base class: saves and restores its parts, and takes weights of rows without y.
 
     Each of a subclass's `part_names` is an attribute and an argument of the
@@ -84,3 +87,86 @@ class ModelOfParts(WeightsOfRows):
             shape = [size or 1 for size in known["shape"]]
             model.run_parts(tf.zeros(shape, known["dtype"]))
         return model
+
+
+# === Decoders ===
+
+
+def log_likelihood(
+    function: str, decoder: Any, z: tf.Tensor, x: Any, training: bool = False
+) -> tf.Tensor:
+    """Returns `ln p(x|z)` `[K, B]`, nats, single precision or wider.
+
+    Args:
+        function: Name of the caller; messages start with it.
+        decoder: A layer or model called on latents and x; a functional model of two
+            inputs, on a list of both.
+        z: `[K, B, ...]`.
+        x: A batch.
+        training: Whether dropout acts.
+
+    Raises:
+        ValueError: If the decoder returns another shape.
+    """
+    arguments = ([z, x],) if _takes_a_list(decoder) else (z, x)
+    found = at_least_single(decoder(*arguments, training=training))
+    if found.shape.rank is not None:
+        expected = z.shape[:2]
+        if found.shape.rank != 2 or not found.shape.is_compatible_with(expected):
+            raise ValueError(
+                f"{function}: `decoder` must return ln p(x|z) of K samples of B "
+                f"examples, [K, B] = {expected.as_list()}, found shape "
+                f"{found.shape.as_list()}."
+            )
+    return found
+
+
+def _takes_a_list(decoder: Any) -> bool:
+    inputs = getattr(decoder, "inputs", None)
+    return isinstance(decoder, keras.Model) and len(inputs or ()) > 1
+
+
+# === Checks ===
+
+
+def check_layers(model: str, **parts: Any) -> None:
+    """Raises ValueError unless all parts are layers or models."""
+    for name, part in parts.items():
+        if not isinstance(part, keras.layers.Layer):
+            raise ValueError(
+                f"{model}: `{name}` must be a Keras layer or model, found "
+                f"{type(part).__name__}."
+            )
+
+
+def check_latent_size(
+    model: str, decoder: Any, part: str, event_shape: Sequence[int]
+) -> None:
+    """Raises ValueError if a decoder says that it takes latents of another size.
+
+    Args:
+        model: Name of the model; the message starts with it.
+        decoder: Those without `latent_size` take any latents.
+        part: Name of the part that makes the latents.
+        event_shape: Of one example's latents.
+    """
+    expected, found = math.prod(event_shape), getattr(decoder, "latent_size", None)
+    if found not in (None, expected):
+        raise ValueError(
+            f"{model}: `decoder` takes latents of {found} entries, `{part}` makes "
+            f"{expected} ({list(event_shape)} an example)."
+        )
+
+
+def checked_number(model: str, option: str, value: Any) -> float:
+    """Returns an option as one of Python's numbers, which files can have.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    if not isinstance(value, str):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise ValueError(f"{model}: `{option}` must be one number, found {value!r}.")

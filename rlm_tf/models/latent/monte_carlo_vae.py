@@ -11,28 +11,32 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_shapes
+from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.layers.basic.batch_average import BatchAverage
 from rlm_tf.layers.latent.latents import Latents
 from rlm_tf.metrics.declared import Direction, declared
-from rlm_tf.models.latent.decoding import log_likelihood
 from rlm_tf.models.latent.latent_gradients import (
     LatentSamples,
     Parameters,
     sample_cotangents,
     sample_gradients,
 )
-from rlm_tf.models.latent.latent_options import (
-    check_latent_options,
+from rlm_tf.models.latent.latent_variable_model import (
+    LatentVariableModel,
+    check_latent_size,
     check_layers,
     checked_number,
-    sample_counts,
+    log_likelihood,
 )
-from rlm_tf.models.latent.latent_variable_model import ModelOfParts
 from rlm_tf.objective_model.term import TermLoss, TermSpec
-from rlm_tf.objectives.gradient_estimators import Estimator
+from rlm_tf.objectives.gradient_estimators import (
+    REPARAMETERISED,
+    SCORE_FUNCTION,
+    Estimator,
+)
 from rlm_tf.objectives.monte_carlo import MonteCarloExtra
-from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective
+from rlm_tf.objectives.monte_carlo_samples import check_numbers
+from rlm_tf.objectives.monte_carlo_terms import Grouping, Objective, decompose
 from rlm_tf.objectives.score_signals import Baseline
 from rlm_tf.typing import Gradient
 
@@ -42,9 +46,20 @@ _DIRECTIONS: dict[str, Direction] = {
     "representational_kl": "up",
 }
 
+# The objectives that use an option, and its value elsewhere.
+_USES: dict[str, tuple[tuple[str, ...], float]] = {
+    "lambda_": (("kl", "renyi"), 0.0),
+    "alpha": (("alpha_iwae", "renyi", "power"), 1.0),
+}
+
+_BASELINES = {
+    "reinforce": ("moving_average",),
+    "vimco": ("swap_in", "leave_one_out"),
+}
+
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class MonteCarloVAE(ModelOfParts):
+class MonteCarloVAE(LatentVariableModel):
     """A model p(x, z) = p(z) p(x|z) and a proposal q(z|x) (Melis 2023, chapter 5).
 
     It maximises `ln p(x) + lambda KL(p(z|x) || p(z))`, estimated from K samples of
@@ -110,13 +125,13 @@ class MonteCarloVAE(ModelOfParts):
         self.decoder = decoder
         self.objective = objective
         self.estimator = estimator
-        self.num_samples = sample_counts(num_samples)
+        self.num_samples = _sample_counts(num_samples)
         self.lambda_ = checked_number("MonteCarloVAE", "lambda_", lambda_)
         self.alpha = checked_number("MonteCarloVAE", "alpha", alpha)
         self.grouping = grouping
         self.baseline = baseline
         self.seed = seed
-        check_latent_options(self)
+        _check_options(self)
         if baseline == "moving_average":
             self.moving_average = BatchAverage(name="moving_average")
         self._build_latents()
@@ -242,7 +257,7 @@ class MonteCarloVAE(ModelOfParts):
             state.assign(kept)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
-        """Evaluates as `ModelOfParts.evaluate`; the same data give the same again."""
+        """Evaluates as `keras.Model.evaluate`; the same data give the same again."""
         with self.evaluation_draws():
             return super().evaluate(*args, **kwargs)
 
@@ -318,3 +333,79 @@ class MonteCarloVAE(ModelOfParts):
             seed=self.seed,
         )
         return config
+
+
+# === Checks ===
+
+
+def _sample_counts(num_samples: Any) -> int | tuple[int, int]:
+    """Returns K or (N, M) as Python's integers.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    name = "MonteCarloVAE"
+    if not isinstance(num_samples, Sequence):
+        check_integer(name, "num_samples", num_samples, 1)
+        return int(num_samples)
+    if len(num_samples) != 2:
+        raise ValueError(
+            f"{name}: `num_samples` must be one integer or two, found {num_samples}."
+        )
+    for place, count in enumerate(num_samples):
+        check_integer(name, f"num_samples[{place}]", count, 1)
+    return int(num_samples[0]), int(num_samples[1])
+
+
+def _check_options(model: MonteCarloVAE) -> None:
+    """Raises ValueError if options do not fit each other or the latents."""
+    name = type(model).__name__
+    if not isinstance(model.latents, Latents):
+        raise ValueError(
+            f"{name}: `latents` must be an rlm_tf.layers.Latents, found "
+            f"{type(model.latents).__name__}."
+        )
+    check_latent_size(name, model.decoder, "latents", model.latents.event_shape)
+    known = ("elbo", *REPARAMETERISED, *SCORE_FUNCTION)
+    if model.estimator not in known:
+        raise ValueError(
+            f"{name}: `estimator` must be one of {', '.join(known)}, found "
+            f"{model.estimator!r}."
+        )
+    check_numbers(name, model.alpha, model.lambda_)
+    decompose(name, model.objective, **model.objective_options())
+    if model.baseline not in (None, *_BASELINES.get(model.estimator, ())):
+        own = [repr(b) for b in _BASELINES.get(model.estimator, ())]
+        raise ValueError(
+            f"{name}: `baseline` of {model.estimator!r} must be "
+            f"{' or '.join(['None', *own])}, found {model.baseline!r}."
+        )
+    for option, (objectives, idle) in _USES.items():
+        found = getattr(model, option)
+        if model.objective not in objectives and found != idle:
+            raise ValueError(
+                f"{name}: `{option}` is of the objectives {', '.join(objectives)}; "
+                f"found {found} with {model.objective!r}."
+            )
+    differentiates = model.estimator not in SCORE_FUNCTION
+    if differentiates and not model.latents.is_reparameterised:
+        raise ValueError(
+            f"{name}: `estimator={model.estimator!r}` differentiates samples, which "
+            f"{type(model.latents).__name__} cannot; use reinforce or vimco."
+        )
+    if model.estimator == "vimco" and model.most_samples == 1:
+        raise ValueError(
+            f"{name}: VIMCO with one sample has no baseline; use "
+            "`estimator='reinforce'`."
+        )
+    one_sample = not isinstance(model.num_samples, int) and min(model.num_samples) == 1
+    if model.estimator == "vimco" and model.baseline == "leave_one_out" and one_sample:
+        raise ValueError(
+            f"{name}: `baseline='leave_one_out'` needs two samples in every term, "
+            f"found {model.num_samples}."
+        )
+    if model.estimator == "elbo" and not isinstance(model.num_samples, int):
+        raise ValueError(
+            f"{name}: `estimator='elbo'` has one number of samples, found "
+            f"{model.num_samples}."
+        )

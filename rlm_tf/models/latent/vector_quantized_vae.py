@@ -10,14 +10,17 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_range
 from rlm_tf.layers.latent.vector_quantizer import Quantized, VectorQuantizer
-from rlm_tf.models.latent.decoding import log_likelihood
-from rlm_tf.models.latent.latent_options import check_latent_size, check_layers
-from rlm_tf.models.latent.latent_variable_model import ModelOfParts
+from rlm_tf.models.latent.latent_variable_model import (
+    LatentVariableModel,
+    check_latent_size,
+    check_layers,
+    log_likelihood,
+)
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class VectorQuantizedVAE(ModelOfParts):
+class VectorQuantizedVAE(LatentVariableModel):
     """A deterministic encoder to L of C codes each (van den Oord et al. 2017).
 
     The prior is uniform and q(z|x) certain, so that KL(q(z|x) || p(z)) is `L ln C`

@@ -8,7 +8,7 @@ import weakref
 import pytest
 import tensorflow as tf
 
-from rlm_tf.training import released_graphs
+from rlm_tf.training import free_graphs_on_exit
 
 
 @tf.custom_gradient
@@ -29,7 +29,7 @@ def _traced() -> tuple[tf.types.experimental.GenericFunction, weakref.ref]:
 
 
 def test_a_graph_goes_with_its_block():
-    with released_graphs():
+    with free_graphs_on_exit():
         gradient, graph = _traced()
         assert gradient(tf.constant(3.0)) == 2.0
         del gradient
@@ -50,7 +50,7 @@ def test_earlier_functions_keep_their_gradients():
         return _doubled(x)
 
     doubled.get_concrete_function(tf.TensorSpec([], tf.float32))
-    with released_graphs():
+    with free_graphs_on_exit():
         _traced()
     x = tf.constant(3.0)
     with tf.GradientTape() as tape:
@@ -62,7 +62,7 @@ def test_earlier_functions_keep_their_gradients():
 def test_decorates_and_releases_after_errors():
     found = []
 
-    @released_graphs()
+    @free_graphs_on_exit()
     def run():
         found.append(_traced()[1])
         raise ValueError("stopped")

@@ -12,8 +12,8 @@ from tensorflow.python.framework import ops
 
 
 @contextlib.contextmanager
-def released_graphs() -> Iterator[None]:
-    """Releases the graphs that are traced inside; also a decorator.
+def free_graphs_on_exit() -> Iterator[None]:
+    """Frees the graphs that are traced inside, at the end; also a decorator.
 
     TensorFlow keeps the gradient of every use of `tf.custom_gradient` in a graph, and
     with it the whole graph, for as long as the process lives: tens of megabytes a
@@ -24,10 +24,12 @@ def released_graphs() -> Iterator[None]:
     of models inside, too; what is still referred to stays.
 
         for seed in range(100):
-            with released_graphs():
+            with free_graphs_on_exit():
                 model = build(seed)
                 model.fit(batches)
                 del model
+
+    `released_graphs` is its old name.
     """
     known = set(_gradients())
     try:
@@ -40,6 +42,9 @@ def released_graphs() -> Iterator[None]:
         # It would collect, too.
         keras.backend.clear_session(free_memory=False)
         gc.collect()
+
+
+released_graphs = free_graphs_on_exit
 
 
 def _gradients() -> dict[str, Any]:
