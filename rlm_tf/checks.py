@@ -273,6 +273,36 @@ def check_logits_size(
     return []
 
 
+def known_rank(function: str, name: str, tensor: Any, axes: str) -> tf.Tensor:
+    """Returns a tensor whose number of axes a graph knows.
+
+    A step that was traced for one rank and gets another is traced for any, from which
+    no shape follows.
+
+    Args:
+        function: Name of the calling function or class; the message starts with it.
+        name: Name of the argument.
+        tensor: The tensor.
+        axes: Names of its axes, such as `"B T"`.
+
+    Raises:
+        ValueError: If it has others, as `check_running` if the graph does not know.
+    """
+    tensor = tf.convert_to_tensor(tensor)
+    if tensor.shape.rank is not None:
+        check_shapes(function, **{name: (tensor, axes)})
+        return tensor
+    rank = len(axes.split())
+    message = (
+        f"{function}: `{name}` must have axes [{axes}]. Their number must be {rank}"
+    )
+    found = tf.rank(tensor)
+    with tf.control_dependencies(check_running(found == rank, message, found)):
+        tensor = tf.identity(tensor)
+    tensor.set_shape([None] * rank)
+    return tensor
+
+
 def known_ids(
     name: str,
     vocabulary_size: int,
