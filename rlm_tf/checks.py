@@ -121,26 +121,6 @@ def check_range(function: str, low: float, high: float, **values: Any) -> None:
         )
 
 
-def check_logits_size(
-    function: str, positions: int | None, vocabulary_size: int | None
-) -> None:
-    """Raises ValueError if there are more logits than one array may hold.
-
-    Args:
-        function: Name of the calling function or layer; the message starts with it.
-        positions: Number of positions, or None where a graph does not know it.
-        vocabulary_size: Logits of a position, or None.
-    """
-    logits = (positions or 0) * (vocabulary_size or 0)
-    if logits > MOST_ENTRIES:
-        raise ValueError(
-            f"{function}: {positions:,} positions (rows times `window`) with "
-            f"{vocabulary_size:,} logits each are {logits:,} numbers, "
-            f"{logits * 4 / 2**30:.1f} GiB in single precision; at most "
-            f"{MOST_ENTRIES:,} are allowed: choose a smaller `window` or `batch_size`."
-        )
-
-
 def check_integer(function: str, name: str, value: Any, least: int) -> None:
     """Raises ValueError unless an argument is an integer, and large enough.
 
@@ -256,6 +236,71 @@ def check_running(holds: tf.Tensor, message: str, found: Any) -> list[tf.Operati
             raise ValueError(f"{message}{_FOUND} {np.asarray(found)}.")
         return []
     return [tf.debugging.Assert(holds, [message + _FOUND, found])]
+
+
+def check_logits_size(
+    function: str, rows: tf.Tensor, vocabulary_size: int | None
+) -> list[tf.Operation]:
+    """Checks that there are no more logits than one array may hold.
+
+    Args:
+        function: Name of the calling function or layer; the message starts with it.
+        rows: What has logits, `[N, ...]`; a graph that does not know N checks it when
+            it runs.
+        vocabulary_size: Logits of a position; there is no check where a graph does not
+            know it.
+
+    Returns:
+        What must run before the logits do; see `check_running`.
+
+    Raises:
+        ValueError: If there are more and their number is known.
+    """
+    if not vocabulary_size:
+        return []
+    most = MOST_ENTRIES // vocabulary_size
+    message = (
+        f"{function}: an array holds at most {MOST_ENTRIES:,} numbers, 8.0 GiB in "
+        "single precision: choose a smaller `window` or `batch_size`. Positions (rows "
+        f"times `window`) with {vocabulary_size:,} logits each must be at most {most:,}"
+    )
+    positions = rows.shape[0]
+    if positions is None:
+        size = tf.shape(rows)[0]
+        return check_running(size <= most, message, size)
+    if positions > most:
+        raise ValueError(f"{message}{_FOUND} {positions}.")
+    return []
+
+
+def known_rank(function: str, name: str, tensor: Any, axes: str) -> tf.Tensor:
+    """Returns a tensor whose number of axes a graph knows.
+
+    A step that was traced for one rank and gets another is traced for any, from which
+    no shape follows.
+
+    Args:
+        function: Name of the calling function or class; the message starts with it.
+        name: Name of the argument.
+        tensor: The tensor.
+        axes: Names of its axes, such as `"B T"`.
+
+    Raises:
+        ValueError: If it has others, as `check_running` if the graph does not know.
+    """
+    tensor = tf.convert_to_tensor(tensor)
+    if tensor.shape.rank is not None:
+        check_shapes(function, **{name: (tensor, axes)})
+        return tensor
+    rank = len(axes.split())
+    message = (
+        f"{function}: `{name}` must have axes [{axes}]. Their number must be {rank}"
+    )
+    found = tf.rank(tensor)
+    with tf.control_dependencies(check_running(found == rank, message, found)):
+        tensor = tf.identity(tensor)
+    tensor.set_shape([None] * rank)
+    return tensor
 
 
 def known_ids(

@@ -69,7 +69,12 @@ def strategy(
         raise ValueError(
             f"strategy: `name` must be one of {', '.join(STRATEGIES)}, found {name!r}."
         )
-    if (name == "tpu") != (tpu is not None):
+    if name == "tpu" and tpu is None:
+        raise ValueError(
+            "strategy: the strategy `tpu` needs a TPU: `tpu=` (`--tpu` of a binary) "
+            "must be its name or address, or 'local' on its own machine; found None."
+        )
+    if name != "tpu" and tpu is not None:
         raise ValueError(
             f"strategy: `tpu` names a TPU and goes with the strategy `tpu`, found "
             f"{name!r} and tpu={tpu!r}."

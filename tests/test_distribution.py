@@ -67,7 +67,7 @@ def test_errors():
         strategy("one_device", [])
     with pytest.raises(ValueError, match="takes no `devices`"):
         strategy("default", ["CPU:0"])
-    with pytest.raises(ValueError, match="goes with the strategy `tpu`, found 'tpu'"):
+    with pytest.raises(ValueError, match=r"needs a TPU: `tpu=` .* must be its name"):
         strategy("tpu")
     with pytest.raises(ValueError, match="found 'mirrored' and tpu='local'"):
         strategy("mirrored", tpu="local")

@@ -111,6 +111,10 @@ class ObjectiveModel(DeclaredModel):
         # Names of the terms that evaluation has; None: not known yet. A frozen set is
         # no object that checkpoints keep.
         self._evaluated: frozenset[str] | None = None
+        # Of the steps that were traced: names of their terms, and the variables (by
+        # `id`) that these reach.
+        self._trained_terms: frozenset[str] = frozenset()
+        self._reached: frozenset[int] = frozenset()
 
     def _complete(self) -> None:
         super()._complete()
@@ -271,8 +275,34 @@ class ObjectiveModel(DeclaredModel):
         if summed:
             # The optimiser is going to add up what every replica passes.
             gradients = gradient_lists.scale(gradients, 1.0 / num_replicas())
-        self.optimizer.apply(gradients, variables)
+        if not self.optimizer.built:
+            self.optimizer.build(variables)
+        self.optimizer.apply(*self._without_resting(gradients, variables))
         return self._update_metrics(reductions, extra)
+
+    def _without_resting(
+        self, gradients: list[Gradient], variables: list[keras.Variable]
+    ) -> tuple[list[Gradient], list[keras.Variable]]:
+        """Leaves out variables that only terms of other phases reach.
+
+        Keras warns of all that have no gradient, and should of those alone that no term
+        reaches, which is known when every term has had its phase.
+        """
+        names = {spec.name for spec in self.term_specs}
+        counted = {name for name in names if self.term_counts(name, training=True)}
+        pairs = list(zip(gradients, variables, strict=True))
+        self._trained_terms |= counted
+        self._reached |= {id(v) for gradient, v in pairs if gradient is not None}
+        kept = [
+            (gradient, variable)
+            for gradient, variable in pairs
+            if gradient is not None
+            or (names <= self._trained_terms and id(variable) not in self._reached)
+        ]
+        # Nothing at all is Keras' to refuse.
+        if counted == names or all(gradient is None for gradient in gradients):
+            kept = pairs
+        return [gradient for gradient, _ in kept], [variable for _, variable in kept]
 
     def test_step(self, data: Any) -> dict[str, Any]:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from rlm_tf.objective_model.objective_model import ObjectiveModel
+from rlm_tf.objective_model.worker_model import keras_arguments
 
 
 class WeightsOfRows(ObjectiveModel):
@@ -17,36 +18,21 @@ class WeightsOfRows(ObjectiveModel):
         raise NotImplementedError(f"{type(self).__name__} has no `arranged`.")
 
     def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        *args: Any,
-        sample_weight: Any = None,
-        validation_data: Any = None,
-        **kwargs: Any,
+        self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any
     ) -> keras.callbacks.History:
         """Trains as `keras.Model.fit`."""
-        if isinstance(validation_data, tuple | list) and len(validation_data) == 3:
-            inputs = validation_data[0]
-            validation_data = (inputs, *self.arranged(*validation_data))
-        y, sample_weight = self.arranged(x, y, sample_weight)
-        return super().fit(
-            x,
-            y,
-            *args,
-            sample_weight=sample_weight,
-            validation_data=validation_data,
-            **kwargs,
-        )
+        given = keras_arguments("fit", x, y, *args, **kwargs)
+        validation = given.get("validation_data")
+        if isinstance(validation, tuple | list) and len(validation) == 3:
+            given["validation_data"] = (validation[0], *self.arranged(*validation))
+        return super().fit(**self._arranged(given))
 
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        *args: Any,
-        sample_weight: Any = None,
-        **kwargs: Any,
-    ) -> Any:
+    def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Evaluates as `keras.Model.evaluate`."""
-        y, sample_weight = self.arranged(x, y, sample_weight)
-        return super().evaluate(x, y, *args, sample_weight=sample_weight, **kwargs)
+        given = keras_arguments("evaluate", x, y, *args, **kwargs)
+        return super().evaluate(**self._arranged(given))
+
+    def _arranged(self, given: dict[str, Any]) -> dict[str, Any]:
+        weights = given.get("sample_weight")
+        y, weights = self.arranged(given["x"], given["y"], weights)
+        return {**given, "y": y, "sample_weight": weights}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -51,12 +52,12 @@ class WorkerModel(keras.Model):
 
     def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit`; workers share each batch of a data set."""
+        given = keras_arguments("fit", x, *args, **kwargs)
         if self._in_workers:
-            x = _shared_batches(x)
-            given = kwargs.get("validation_data")
-            kwargs["validation_data"] = _shared_batches(given)
+            for name in ("x", "validation_data"):
+                given[name] = _shared_batches(given.get(name))
         with plain_errors(), lost_worker_named():
-            return super().fit(x, *args, **kwargs)
+            return super().fit(**given)
 
     def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Evaluates as `keras.Model.evaluate`; workers share each batch."""
@@ -118,6 +119,19 @@ class WorkerModel(keras.Model):
                 break
             iterator = None
         super()._maybe_symbolic_build(iterator, data_batch)
+
+
+def keras_arguments(method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Returns the arguments of a method of `keras.Model` by their names.
+
+    Raises:
+        TypeError: If it does not take them.
+    """
+    signature = inspect.signature(getattr(keras.Model, method))
+    named = dict(signature.bind(None, *args, **kwargs).arguments)
+    del named["self"]
+    others = named.pop("kwargs", {})
+    return {**named, **others}
 
 
 def _shared_batches(data: Any) -> Any:

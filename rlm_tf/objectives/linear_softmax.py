@@ -40,12 +40,13 @@ def logits_of(
     Raises:
         ValueError: If there are more logits than one array may hold.
     """
-    check_logits_size("logits_of", x.shape[0], kernel.shape[0])
+    fits = check_logits_size("logits_of", x, kernel.shape[0])
     if x.dtype == tf.bfloat16:
         # Processors without products of bfloat16 cut the digits off that do not fit,
         # which shifts all logits one way: by more than gradients near an optimum are.
         x, kernel = tf.cast(x, tf.float32), tf.cast(kernel, tf.float32)
-    logits = tf.matmul(x, kernel, transpose_b=True)
+    with tf.control_dependencies(fits):
+        logits = tf.matmul(x, kernel, transpose_b=True)
     if biases:
         logits = tf.nn.bias_add(logits, tf.cast(biases[0], logits.dtype))
     return at_least_single(logits)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import keras
+import tensorflow as tf
 from keras.optimizers import Optimizer
 
 from rlm_tf import gradients as gradient_lists
@@ -26,11 +28,22 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
     parts by patterns of names and has neither rates that callbacks can move nor
     clipping.
 
+    Keras' callbacks find the parts in `optimizers`, as those of its `MultiOptimizer`:
+    `ReduceLROnPlateau` lowers the rate of each, `SwapEMAWeights` swaps the weights of
+    those with `use_ema`, and logs have a rate for each different name of an optimiser.
+    `LearningRateScheduler` asks its function for each part, of that part's rate: one
+    that multiplies the rate keeps the ratios, one that does not look at it gives all
+    parts the same. Within a `LossScaleOptimizer` the two that set rates see only
+    `learning_rate`, so that all rates keep their ratios whatever the function is.
+
     Args:
         optimizers: An optimiser for each part, by the part's name.
         clip_norms: The gradient of a part is clipped to this global norm, after the sum
             over replicas, by the part's name; parts that are not named are not clipped.
         name: Of the optimiser.
+
+    Attributes:
+        by_part: What was given as `optimizers`, to be read only.
 
     Raises:
         ValueError: If there is no part, an optimiser is none, is one twice or scales
@@ -47,18 +60,27 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
         # A function has no variable: the parts have theirs.
         super().__init__(learning_rate=lambda: 0.0, name=name)
         _check_optimizers(optimizers)
-        self.optimizers = dict(optimizers)
+        # No dictionary, which Keras would write to files once more.
+        self.by_part: Mapping[str, Optimizer] = MappingProxyType(dict(optimizers))
+        # Checkpoints name the parts so.
+        tracked = tf.__internal__.tracking.wrap(dict(optimizers))
+        self._track_trackable(tracked, "optimizers")
         self.clip_norms = dict(clip_norms or {})
         for part, norm in self.clip_norms.items():
-            if part not in self.optimizers or not norm > 0:
+            if part not in self.by_part or not norm > 0:
                 raise ValueError(
                     "DecoupledOptimizer: `clip_norms` must be positive and of parts "
-                    f"{list(self.optimizers)}, found {norm!r} for {part!r}."
+                    f"{list(self.by_part)}, found {norm!r} for {part!r}."
                 )
         self._asked: Parts | Callable[[], Parts] | None = None
         self._routes: dict[Any, str] | None = None
 
     # === Parts ===
+
+    @property
+    def optimizers(self) -> list[Optimizer]:
+        """The optimisers of all parts, where callbacks and files of Keras look."""
+        return list(self.by_part.values())
 
     def route(self, parts: Parts | Callable[[], Parts]) -> None:
         """Says which variables belong to each part; must precede `build`.
@@ -73,13 +95,13 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
         if self._asked is None:
             raise ValueError(
                 "DecoupledOptimizer: nobody has said which variables belong to "
-                f"{sorted(self.optimizers)}: an ObjectiveModel does by its `parts`; "
+                f"{sorted(self.by_part)}: an ObjectiveModel does by its `parts`; "
                 "for another model call `optimizer.route({part: variables})`."
             )
         parts = self._asked() if callable(self._asked) else self._asked
-        if set(parts) != set(self.optimizers):
+        if set(parts) != set(self.by_part):
             raise ValueError(
-                f"DecoupledOptimizer: has optimisers for {sorted(self.optimizers)}, "
+                f"DecoupledOptimizer: has optimisers for {sorted(self.by_part)}, "
                 f"the model has the parts {sorted(parts)}; they must be the same."
             )
         routes: dict[Any, str] = {}
@@ -106,12 +128,12 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
         if part is None:
             raise ValueError(
                 f"DecoupledOptimizer: `{variable.path}` belongs to none of the parts "
-                f"{sorted(self.optimizers)}; every trainable variable must."
+                f"{sorted(self.by_part)}; every trainable variable must."
             )
         return part
 
     def _split(self, items: Sequence[Any], variables: Sequence[Any]) -> dict[str, list]:
-        split: dict[str, list] = {part: [] for part in self.optimizers}
+        split: dict[str, list] = {part: [] for part in self.by_part}
         for item, variable in zip(items, variables, strict=True):
             split[self.part_of(variable)].append(item)
         return split
@@ -123,7 +145,7 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
         if self.built:
             return
         for part, own in self._split(variables, variables).items():
-            self.optimizers[part].build(own)
+            self.by_part[part].build(own)
         super().build(list(variables))
 
     def apply(self, grads: Sequence[Gradient], trainable_variables: Any = None) -> None:
@@ -137,7 +159,7 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
         for part, own in self._split(variables, variables).items():
             # A part without a gradient, in a phase that trains the others, rests.
             if any(gradient is not None for gradient in gradients[part]):
-                self.optimizers[part].apply(self._clipped(part, gradients[part]), own)
+                self.by_part[part].apply(self._clipped(part, gradients[part]), own)
         self._iterations.assign_add(1)
 
     def _clipped(self, part: str, gradients: list[Gradient]) -> list[Gradient]:
@@ -151,7 +173,7 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
 
     def finalize_variable_values(self, var_list: Sequence[Any]) -> None:
         for part, own in self._split(var_list, var_list).items():
-            self.optimizers[part].finalize_variable_values(own)
+            self.by_part[part].finalize_variable_values(own)
 
     # === Learning rates ===
 
@@ -160,12 +182,12 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
         """Each part's learning rate, or what its schedule gives for its next step."""
         return {
             part: float(keras.ops.convert_to_numpy(optimizer.learning_rate))
-            for part, optimizer in self.optimizers.items()
+            for part, optimizer in self.by_part.items()
         }
 
     def set_learning_rate(self, part: str, value: float) -> None:
         """Sets the learning rate of one part."""
-        self.optimizers[part].learning_rate = value
+        self.by_part[part].learning_rate = value
 
     @property
     def learning_rate(self) -> Any:
@@ -174,7 +196,7 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
         Setting it keeps the ratios: every other rate is multiplied by what the first
         is. So callbacks that lower a model's rate lower that of all parts.
         """
-        return next(iter(self.optimizers.values())).learning_rate
+        return next(iter(self.optimizers)).learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
@@ -197,7 +219,7 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
     def variables(self) -> list[keras.Variable]:
         return [
             *self._variables,
-            *(v for inner in self.optimizers.values() for v in inner.variables),
+            *(v for inner in self.optimizers for v in inner.variables),
         ]
 
     def save_own_variables(self, store: Any) -> None:
@@ -212,7 +234,7 @@ class DecoupledOptimizer(NestedConfig, Optimizer):
             "name": self.name,
             "optimizers": {
                 part: keras.saving.serialize_keras_object(optimizer)
-                for part, optimizer in self.optimizers.items()
+                for part, optimizer in self.by_part.items()
             },
             "clip_norms": dict(self.clip_norms),
         }
@@ -235,7 +257,7 @@ def single_optimizers(optimizer: Any) -> dict[str, Optimizer]:
     decoupled = decoupled_part_of(optimizer)
     if decoupled is None:
         return {"": getattr(optimizer, "inner_optimizer", optimizer)}
-    return dict(decoupled.optimizers)
+    return dict(decoupled.by_part)
 
 
 def _check_optimizers(optimizers: Any) -> None:

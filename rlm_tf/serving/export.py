@@ -64,9 +64,10 @@ def export_language_model(
     Raises:
         FileExistsError: If there is something at `path` that may not be replaced.
         ValueError: If model and vocabulary do not belong together, if a model without
-            states comes without `context_length`, if a weight holds NaN, if the graph
-            has operations that need XLA or a GPU, if TensorFlow could not read files
-            of that name, or if the SavedModel's numbers are not the model's.
+            states comes without `context_length`, if a weight holds NaN or infinity
+            (but minus infinity in a bias, which forbids a word), if the graph has
+            operations that need XLA or a GPU, if TensorFlow could not read files of
+            that name, or if the SavedModel's numbers are not the model's.
     """
     for name, value, kind in (
         ("model", model, keras.Model),
@@ -80,7 +81,8 @@ def export_language_model(
     path = pathlib.Path(path)
     check_export_path(path, overwrite)
     model = language_model_of(model)
-    check_weights("export_language_model", model.weights)
+    tables = not isinstance(model, StatefulLanguageModel)
+    check_weights("export_language_model", model.weights, tables=tables)
     model = _portable_model(model)
     service = LanguageModelService(model, vocabulary, context_length=context_length)
 

@@ -43,7 +43,7 @@ def export_classifier(
     Raises:
         FileExistsError: See `write_saved_model`.
         ValueError: If `model` is no such model, or the SavedModel's numbers are not
-            the model's, or a weight holds NaN.
+            the model's, or a weight holds NaN or infinity.
     """
     _check_kind("export_classifier", model, NeighborMatching)
     shape = model.example_shape
@@ -89,7 +89,7 @@ def export_policy(
     Raises:
         FileExistsError: See `write_saved_model`.
         ValueError: If `model` is no such model, or the SavedModel's numbers are not
-            the model's, or a weight holds NaN.
+            the model's, or a weight holds NaN or infinity.
     """
     _check_kind("export_policy", model, ReinforceIMM)
     check_integer("export_policy", "num_states", num_states, 1)
@@ -155,7 +155,8 @@ def _export(
     # The weights that the function reads, and nothing else of the model.
     module.variables_read = list(signature.graph.variables)
     read = {id(variable) for variable in module.variables_read}
-    check_weights(function, [w for w in model.weights if id(w.value) in read])
+    weights = [w for w in model.weights if id(w.value) in read]
+    check_weights(function, weights, tables=True)
 
     def check(written: pathlib.Path) -> None:
         loaded = tf.saved_model.load(str(written)).signatures

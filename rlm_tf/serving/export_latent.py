@@ -48,7 +48,7 @@ def export_latent_model(
     Raises:
         FileExistsError: If there is something at `path` that may not be replaced.
         ValueError: If model and vocabulary do not belong together, or the SavedModel's
-            numbers are not the model's, or a weight holds NaN.
+            numbers are not the model's, or a weight holds NaN or infinity.
     """
     for name, value, kind in (
         ("model", model, MonteCarloVAE),

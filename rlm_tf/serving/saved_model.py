@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
@@ -79,15 +80,35 @@ def write_saved_model(
     return pathlib.Path(path)
 
 
-def check_weights(function: str, weights: Iterable[keras.Variable]) -> None:
-    """Raises ValueError if a weight holds NaN, as diverged training leaves it."""
+def check_weights(
+    function: str, weights: Iterable[keras.Variable], *, tables: bool = False
+) -> None:
+    """Raises ValueError if a weight holds what diverged training leaves.
+
+    That is NaN, or infinity but where it forbids a word: minus infinity in a bias.
+
+    Args:
+        function: Name of the calling function; the message starts with it.
+        weights: The weights.
+        tables: Whether matrices may hold minus infinity, too: logits that are looked
+            up.
+    """
     for weight in weights:
         value = weight.value
-        if value.dtype.is_floating and bool(tf.reduce_any(tf.math.is_nan(value))):
-            raise ValueError(
-                f"{function}: the weight {weight.path} holds NaN (training has "
-                "diverged); nothing was written."
-            )
+        if not value.dtype.is_floating:
+            continue
+        if bool(tf.reduce_any(tf.math.is_nan(value))):
+            found = "NaN"
+        elif bool(tf.reduce_any(value == np.inf)):
+            found = "infinity"
+        elif value.shape.rank > 1 and not tables and tf.reduce_any(value == -np.inf):
+            found = "minus infinity, which only a bias may"
+        else:
+            continue
+        raise ValueError(
+            f"{function}: the weight {weight.path} holds {found} (training has "
+            "diverged); nothing was written."
+        )
 
 
 def _take_over_extras(place: pathlib.Path, written: pathlib.Path) -> None:

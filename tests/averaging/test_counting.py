@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import averaging
+from rlm_tf.optimizers import DecoupledOptimizer
 from rlm_tf.training import DivergenceGuard
 
 BATCHES = 8
@@ -68,6 +69,26 @@ def test_under_a_loss_scale_updates_count(accumulated):
     model.fit(batches(True), epochs=3, verbose=0, callbacks=[tail, iterates])
     assert tail.average.steps == len(iterates.kept) == int(inner.iterations)
     assert 0 < tail.average.steps < 3 * BATCHES // (accumulated or 1)
+
+
+@pytest.mark.parametrize(
+    ("accumulated", "updates", "scaled"),
+    [((4, None), 24, False), ((4, 4), 6, False), ((2, 3), 16, True)],
+)
+def test_what_changes_any_part_counts(accumulated, updates, scaled):
+    kernel, bias = (
+        keras.optimizers.SGD(0.01, gradient_accumulation_steps=steps)
+        for steps in accumulated
+    )
+    decoupled = DecoupledOptimizer({"kernel": kernel, "bias": bias})
+    optimizer = decoupled
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(decoupled, 2.0)
+    model, iterates = model_with(optimizer), Iterates()
+    decoupled.route({v.name: [v] for v in model.trainable_variables})
+    tail = averaging.WeightAveraging(averaging.TailAverage(1))
+    model.fit(batches(True), epochs=3, verbose=0, callbacks=[tail, iterates])
+    assert tail.average.steps == len(iterates.kept) == updates
 
 
 class Diverges(keras.callbacks.Callback):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from rlm_tf.checks import plain_errors
 from rlm_tf.evaluation import evaluate
 from rlm_tf.layers import MixtureSoftmaxOutput, SoftmaxOutput, TokenEmbedding
 from rlm_tf.models import RecurrentLanguageModel
@@ -101,14 +102,34 @@ def test_more_logits_than_an_array_may_hold_are_refused(components):
         layer, width = MixtureSoftmaxOutput(words, 2), 4
     layer.build((None, None, width))
     features = tf.zeros([20, 10_000, width])
-    message = r"00,000 positions \(rows times `window`\).* numbers, 8.0 GiB.*smaller"
+    message = (
+        r"numbers, 8.0 GiB .* choose a smaller `window` or `batch_size`. Positions .* "
+        rf"must be at most \d{{3}},\d{{3}}, found {2 * components}00000\."
+    )
+    targets = tf.zeros([20, 10_000], tf.int32)
     with pytest.raises(ValueError, match=message):
         layer(features)
     with pytest.raises(ValueError, match=message):
-        layer(features, targets=tf.zeros([20, 10_000], tf.int32))
+        layer(features, targets=targets)
+    unknown = tf.TensorSpec([None, None, width]), tf.TensorSpec([None, None], tf.int32)
+
+    @tf.function(input_signature=unknown[:1])
+    def logits(features):
+        return layer(features)
+
+    @tf.function(input_signature=unknown)
+    def slope(features, targets):
+        with tf.GradientTape() as tape:
+            loss = layer(features, targets=targets)
+        return tape.gradient(loss, layer.kernel)
+
+    for step in (lambda: logits(features), lambda: slope(features, targets)):
+        with pytest.raises(ValueError, match=message), plain_errors():
+            step()
+    assert logits(features[:1, :2]).shape == [1, 2, words]
 
 
 def test_a_window_that_is_too_large_is_named_before_it_is_read():
     model = RecurrentLanguageModel(10_738, 2, 1, jit_loop=False)
-    with pytest.raises(ValueError, match=r"SoftmaxOutput: 200,000 pos.*`window` or"):
+    with pytest.raises(ValueError, match=r"Output: .*`window` or.* found 200000\."):
         evaluate(model, np.arange(100), 20, 10_000, prefix=0)

@@ -53,6 +53,33 @@ def test_arrays_and_data_sets_have_the_same_weights(make, x):
     assert abs(without.history["loss"][0] - expected.history["loss"][0]) > 1e-3
 
 
+def test_arguments_may_have_their_places_in_keras():
+    make, x = _MODELS[0]
+    named = {
+        "x": x,
+        "y": None,
+        "batch_size": 2,
+        "epochs": 2,
+        "verbose": 0,
+        "callbacks": None,
+        "validation_split": 0.0,
+        "validation_data": (x, None, _WEIGHTS),
+        "shuffle": False,
+        "class_weight": None,
+        "sample_weight": _WEIGHTS,
+    }
+    expected, found = _compiled(make), _compiled(make)
+    history = found.fit(*named.values()).history
+    assert history == expected.fit(**named).history
+    assert len(history["val_loss"]) == 2
+    evaluated = found.evaluate(x, None, 2, 0, _WEIGHTS)
+    assert evaluated == expected.evaluate(
+        x, batch_size=2, verbose=0, sample_weight=_WEIGHTS
+    )
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epoch'"):
+        found.fit(x, epoch=2)
+
+
 @pytest.mark.parametrize(("make", "x"), _MODELS)
 def test_evaluations_have_weights(make, x):
     batches = tf.data.Dataset.from_tensors((x, None, _WEIGHTS))

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.models import ObjectiveModel, TermLoss, TermSpec
+from rlm_tf.optimizers import DecoupledOptimizer
 from rlm_tf.training.state_variables import fixed_digest, state_variables
 from tests.objective_model.declared_models import (
     TwoParts,
@@ -124,6 +125,52 @@ def test_a_phase_that_begins_traces_once_and_terms_that_are_off_are_not_run():
     assert np.all(weights_of(model)[4:] != fixed)
     logs = model.evaluate(data(1), verbose=0, return_dict=True)
     assert logs["second"] > 0 and model.seen == ["second"] * 2
+
+
+_WARNING = "Gradients do not exist for variables"
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_parts_may_rest_in_a_phase_without_a_warning(scaled, decoupled, recwarn):
+    optimizer = keras.optimizers.SGD(RATE)
+    if decoupled:
+        optimizer = DecoupledOptimizer(
+            {"generator": optimizer, "discriminator": keras.optimizers.Adam(RATE)}
+        )
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, 1024.0)
+    specs = [TermSpec("first", phases=(0, 2)), TermSpec("second", phases=(1, 2))]
+    model = TwoParts(specs=specs)
+    model.compile(optimizer)
+    for phase, moves in enumerate([(True, False), (False, True), (True, True)]):
+        model.set_phase(phase)
+        moved = np.abs(_step(model, steps=2)[0])
+        assert (moved[:4].max() > 0, moved[4:].max() > 0) == moves
+    assert not [w for w in recwarn if _WARNING in str(w.message)]
+
+
+def test_weights_that_no_term_reaches_are_warned_of():
+    """When every term has had its phase; before, one of them may reach it."""
+    specs = [TermSpec("first", phases=(0,)), TermSpec("second", phases=(1,))]
+    model = TwoParts(specs=specs)
+    model.idle = dense(3, name="idle")
+    model.compile(keras.optimizers.SGD(RATE))
+    _step(model)
+    for phase in (1, 0):
+        model.set_phase(phase)
+        with pytest.warns(UserWarning, match=_WARNING) as warned:
+            _step(model)
+        (text,) = {str(w.message) for w in warned if _WARNING in str(w.message)}
+        assert "idle/kernel" in text and "dense" not in text
+
+
+def test_a_step_without_any_gradient_is_refused():
+    model = TwoParts(specs=[TermSpec("first"), TermSpec("second", phases=(1,))])
+    model.generator.trainable = False
+    model.compile(keras.optimizers.SGD(RATE))
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
+        _step(model)
 
 
 def test_a_phase_is_in_checkpoints_and_not_in_files(tmp_path):

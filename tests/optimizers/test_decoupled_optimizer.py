@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.optimizers import DecoupledOptimizer
+from rlm_tf.optimizers.decoupled_optimizer import decoupled_part_of
 from rlm_tf.training import BestWeights, LearningRateHalving, MetricsLog
 from rlm_tf.training.learning_rate import get_learning_rates, set_learning_rate
 from rlm_tf.training.metrics_log import read_metrics_log
@@ -115,8 +116,8 @@ def test_a_file_keeps_it_with_all_moments(tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.optimizer.clip_norms == clips
     assert len(loaded.optimizer.variables) == len(half.optimizer.variables)
-    for name, optimizer in loaded.optimizer.optimizers.items():
-        assert type(optimizer) is type(half.optimizer.optimizers[name])
+    for name, optimizer in loaded.optimizer.by_part.items():
+        assert type(optimizer) is type(half.optimizer.by_part[name])
         assert int(optimizer.iterations.numpy()) == 8
     loaded.fit(data(), epochs=2, verbose=0, shuffle=False)
     np.testing.assert_array_equal(weights_of(loaded), weights_of(whole))
@@ -164,16 +165,97 @@ def test_a_part_may_have_a_schedule():
         model.fit(data(1), verbose=0, callbacks=[LearningRateHalving("loss")])
 
 
+def _trained_with(callback, *, scaled, **options):
+    optimizer = _optimizer()
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, 1024.0)
+    model = TwoParts()
+    model.compile(optimizer)
+    options = {"epochs": 3, "verbose": 0, "shuffle": False, **options}
+    history = model.fit(data(1), callbacks=[callback], **options)
+    return model, history
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_reduce_on_plateau_lowers_the_rate_of_every_part(scaled):
+    plateau = keras.callbacks.ReduceLROnPlateau(
+        "loss", factor=0.5, patience=1, min_delta=1e9
+    )
+    model, _ = _trained_with(plateau, scaled=scaled)
+    rates = {"generator": 0.025, "discriminator": 0.0025}
+    assert get_learning_rates(model) == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_scheduler_moves_the_rate_of_every_part(scaled):
+    """With scaled losses Keras sees one rate, the first part's, and ratios stay."""
+    halves = keras.callbacks.LearningRateScheduler(lambda _, rate: rate / 2)
+    model, _ = _trained_with(halves, scaled=scaled, epochs=2)
+    rates = {"generator": 0.025, "discriminator": 0.0025}
+    assert get_learning_rates(model) == pytest.approx(rates)
+    equal = keras.callbacks.LearningRateScheduler(lambda _: 0.5)
+    model, _ = _trained_with(equal, scaled=scaled, epochs=1)
+    rates = {"generator": 0.5, "discriminator": 0.05 if scaled else 0.5}
+    assert get_learning_rates(model) == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_tensorboard_logs_every_rate(scaled, tmp_path):
+    board = keras.callbacks.TensorBoard(tmp_path, write_graph=False)
+    model, _ = _trained_with(board, scaled=scaled)
+    (path,) = (tmp_path / "train").glob("*")
+    written = path.read_bytes()
+    for optimizer in decoupled_part_of(model.optimizer).optimizers:
+        assert f"epoch_learning_rate_{optimizer.name}".encode() in written
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_swapped_averages_are_those_of_the_parts_that_have_them(scaled):
+    def losses(optimizer, callbacks):
+        if scaled:
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer, 1024.0)
+        model = TwoParts()
+        model.compile(optimizer)
+        history = model.fit(
+            data(2),
+            validation_data=data(1),
+            epochs=2,
+            verbose=0,
+            shuffle=False,
+            callbacks=callbacks,
+        )
+        return history.history, weights_of(model)
+
+    def averaging():
+        return ADAM(0.1, use_ema=True, ema_momentum=0.5)
+
+    swap = keras.callbacks.SwapEMAWeights()
+    optimizer = DecoupledOptimizer(
+        {"generator": SGD(0.1, momentum=0.9), "discriminator": averaging()}
+    )
+    found, weights = losses(optimizer, [swap])
+    by_sgd, by_sgd_weights = losses(SGD(0.1, momentum=0.9), [])
+    by_adam, by_adam_weights = losses(averaging(), [swap])
+    raw, _ = losses(averaging(), [])
+    np.testing.assert_allclose(found["val_first"], by_sgd["val_first"], rtol=1e-5)
+    np.testing.assert_allclose(found["val_second"], by_adam["val_second"], rtol=1e-5)
+    assert np.abs(np.subtract(raw["val_second"], by_adam["val_second"])).min() > 1e-3
+    np.testing.assert_allclose(weights[GENERATOR], by_sgd_weights[GENERATOR], rtol=1e-5)
+    np.testing.assert_allclose(
+        weights[DISCRIMINATOR], by_adam_weights[DISCRIMINATOR], rtol=1e-5
+    )
+
+
 def test_best_weights_have_the_moments_and_not_the_rates():
     model, best = _trained(_optimizer(), epochs=1), BestWeights()
     best.capture(model, 1.0, 0)
-    moments = [np.array(v) for v in model.optimizer.optimizers["generator"].variables]
+    moments = [np.array(v) for v in model.optimizer.by_part["generator"].variables]
     weights = weights_of(model)
     set_learning_rate(model, 0.05)
     model.fit(data(), verbose=0, shuffle=False)
     best.restore(model)
     np.testing.assert_array_equal(weights_of(model), weights)
-    now = model.optimizer.optimizers["generator"].variables
+    now = model.optimizer.by_part["generator"].variables
     assert get_learning_rates(model)["generator"] == pytest.approx(0.05)
     for variable, moment in zip(now, moments, strict=True):
         if "momentum" in variable.path:
@@ -186,7 +268,7 @@ def test_a_part_without_gradients_rests():
     model.fit(data(), verbose=0, shuffle=False)
     counts = {
         name: int(optimizer.iterations.numpy())
-        for name, optimizer in model.optimizer.optimizers.items()
+        for name, optimizer in model.optimizer.by_part.items()
     }
     assert counts == {"generator": 4, "discriminator": 0}
     assert int(model.optimizer.iterations.numpy()) == 4

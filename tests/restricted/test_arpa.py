@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import tracemalloc
 import warnings
 
@@ -123,6 +124,9 @@ class TestForeignFile:
         np.testing.assert_allclose(base, [10**-0.60206] * 2 + [0.05] * 2, rtol=1e-6)
         model = read_arpa(path, ["a", "<unk>", "new"], normalize=False)
         np.testing.assert_allclose(model.probs_numpy([[1, 1]])[0, 1:], [0.1, 0])
+        # No n-gram of two words is left of it.
+        model = read_arpa(path, ["a", "<unk>", "new"])
+        assert model.probs_numpy([[1, 1]])[0].sum() == pytest.approx(1)
 
     def test_contexts_whose_suffixes_were_pruned(self, tmp_path):
         path = tmp_path / "pruned.arpa"
@@ -256,18 +260,22 @@ class TestMalformedFiles:
             assert tracemalloc.get_traced_memory()[1] < 5e6
             tracemalloc.stop()
 
-    def test_sums_above_one_are_warned_of(self, tmp_path):
+    @pytest.mark.parametrize("normalize", [True, False])
+    def test_sums_above_one_are_warned_of(self, normalize, tmp_path):
         path = tmp_path / "odd.arpa"
         path.write_text(FOREIGN.replace("-0.39794\ta b", "-0.01\ta b"))
-        message = r"after 'a' sum to 1\.\d+, .* \(1 of 3 contexts of 1 words\)"
-        with pytest.warns(UserWarning, match=message):
-            model = read_arpa(path, ["a", "b", "other"])
-        rows = model.probs_numpy(np.array([[0, 0], [1, 0]]))
-        np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-6)
+        kept = "divided" if normalize else r"stay as they are \(`normalize=False`\)"
+        message = rf"after 'a' sum to 1\.\d+, .* \(1 of 3 contexts of 1 words\).*{kept}"
+        with pytest.warns(UserWarning, match=message) as warned:
+            model = read_arpa(path, ["a", "b", "other"], normalize=normalize)
+        rows = model.probs_numpy(np.array([[0, 0], [1, 0]])).sum(axis=1)
+        told = float(re.search(r"sum to ([\d.]+),", str(warned[0].message))[1])
+        # Told with four digits.
+        np.testing.assert_allclose(rows, 1 if normalize else told, rtol=5e-4)
         write_arpa(KneserNey(3).fit(TOKENS, len(WORDS)), WORDS, path)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            read_arpa(path, WORDS)
+            read_arpa(path, WORDS, normalize=normalize)
 
     def test_missing(self, tmp_path):
         with pytest.raises(FileNotFoundError):

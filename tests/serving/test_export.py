@@ -16,6 +16,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.serving import export as export_module
 from rlm_tf.serving import export_language_model
+from rlm_tf.serving.saved_model import check_weights
 from tests.serving.exported import (
     generate,
     make_model,
@@ -168,16 +169,29 @@ def test_wrong_numbers_are_noticed(model, vocabulary, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_nan_weights_are_named(vocabulary, tmp_path):
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "minus infinity, which only")],
+)
+def test_weights_of_diverged_training_are_named(vocabulary, tmp_path, value, name):
     """Of a word that no text has, too: what is compared cannot see them."""
     model = make_model(vocabulary, num_layers=1)
     matrix = model.embedding.embeddings.numpy()
-    matrix[vocabulary.id_of("twice"), 2] = np.nan
+    matrix[vocabulary.id_of("twice"), 2] = value
     model.embedding.embeddings.assign(matrix)
-    message = "export_language_model: the weight embedding/embeddings holds NaN"
+    message = f"export_language_model: the weight embedding/embeddings holds {name}"
     with pytest.raises(ValueError, match=message):
         export_language_model(model, vocabulary, tmp_path / "x")
     assert not list(tmp_path.iterdir())
+
+
+def test_minus_infinity_may_forbid_words_and_actions():
+    forbidden = np.array([0.0, -np.inf], np.float32)
+    bias, table = keras.Variable(forbidden), keras.Variable(forbidden[np.newaxis])
+    check_weights("f", [bias])
+    check_weights("f", [bias, table], tables=True)
+    with pytest.raises(ValueError, match=r"f: the weight .* holds minus infinity"):
+        check_weights("f", [bias, table])
 
 
 def test_answers_that_are_no_numbers_do_not_pass(model, vocabulary, path, monkeypatch):

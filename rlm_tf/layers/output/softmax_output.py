@@ -120,8 +120,9 @@ class SoftmaxOutput(keras.layers.Layer):
         self, rows: tf.Tensor, kernel: tf.Tensor, temperature: float | tf.Tensor
     ) -> tf.Tensor:
         """Returns logits `[N, V]` of features `[N, D]`."""
-        check_logits_size(type(self).__name__, rows.shape[0], self.vocabulary_size)
-        logits = tf.matmul(rows, kernel, transpose_b=True)
+        fits = check_logits_size(type(self).__name__, rows, self.vocabulary_size)
+        with tf.control_dependencies(fits):
+            logits = tf.matmul(rows, kernel, transpose_b=True)
         if self.use_bias:
             logits = tf.nn.bias_add(logits, tf.convert_to_tensor(self.bias))
         if isinstance(temperature, float) and temperature == 1.0:

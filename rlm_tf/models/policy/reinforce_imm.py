@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_shapes
+from rlm_tf.checks import check_integer, check_shapes, known_rank
 from rlm_tf.layers.basic.batch_average import batch_mean
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.given_logits import no_probabilities
@@ -162,26 +162,23 @@ class ReinforceIMM(WeightsOfRows):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> dict[str, TermLoss]:
-        rewards = tf.cast(y["rewards"], tf.float32)
+        given = {"states": x, "actions": y["actions"], "rewards": y["rewards"]}
         sample_weight = y.get(_WEIGHTS, sample_weight)
-        weights = (
-            tf.ones_like(rewards)
-            if sample_weight is None
-            else tf.cast(sample_weight, tf.float32)
-        )
-        check_shapes(
-            "ReinforceIMM",
-            states=(x, "B T"),
-            actions=(y["actions"], "B T"),
-            rewards=(rewards, "B T"),
-            sample_weight=(weights, "B T"),
-        )
+        if sample_weight is not None:
+            given["sample_weight"] = sample_weight
+        given = {
+            name: known_rank("ReinforceIMM", name, value, "B T")
+            for name, value in given.items()
+        }
+        check_shapes("ReinforceIMM", **{n: (v, "B T") for n, v in given.items()})
+        rewards = tf.cast(given["rewards"], tf.float32)
+        weights = tf.cast(given.get("sample_weight", tf.ones_like(rewards)), tf.float32)
         if self.baseline != "none":
             check_shapes("ReinforceIMM", rewards=(rewards, f"B {self.horizon}"))
         # What is there where a trajectory is over may be no state, action or number.
         states, actions, rewards = (
             tf.where(weights > 0, values, tf.zeros_like(values))
-            for values in (x, y["actions"], rewards)
+            for values in (given["states"], given["actions"], rewards)
         )
         logits = tf.cast(self.policy(states), tf.float32)
         rows = tf.reshape(logits, [-1, logits.shape[-1]])

@@ -61,7 +61,7 @@ def read_arpa(
         sentence_boundary: The word that stands for `</s>` and `<s>`, or None.
         normalize: Whether each distribution is divided by its sum over the vocabulary.
             It is 1 already, up to rounding, if the vocabulary is that of the file;
-            what sums to more than 1.01 is warned of.
+            what sums to more than 1.01 is warned of, divided or not.
         floor: Weight of the uniform distribution in `(1 - floor) P + floor / V`.
 
     Returns:
@@ -104,7 +104,15 @@ def read_arpa(
     if len(missing) and b"<unk>" in numbers and b"<unk>" not in ids:
         base[missing] = unigrams.probs[numbers[b"<unk>"]] / len(missing)
 
+    remedy = (
+        "are divided by their sum"
+        if normalize
+        else "stay as they are (`normalize=False`), and perplexities come out too low"
+    )
+
     def check_sums(context_ids: np.ndarray, sums: np.ndarray) -> None:
+        if not len(sums):
+            return
         worst = int(np.argmax(sums))
         if sums[worst] > _MOST_SUM:
             context = " ".join(vocabulary_tokens[i] for i in context_ids[worst])
@@ -112,8 +120,8 @@ def read_arpa(
             warnings.warn(
                 f"{os.fspath(path)}: probabilities {after} sum to {sums[worst]:.4g}, "
                 f"expected at most 1 ({np.sum(sums > _MOST_SUM)} of {len(sums)} "
-                f"contexts of {context_ids.shape[1]} words); they are divided by their "
-                "sum. Is the file of the tool that it seems to be from?",
+                f"contexts of {context_ids.shape[1]} words); they {remedy}. Is the "
+                "file of the tool that it seems to be from?",
                 stacklevel=4,
             )
 

@@ -30,39 +30,44 @@ def tables_from_ngrams(
         entries: For n = 2, 3, ...: ids `[E, n]`, all different, and `p` `[E]`.
         contexts: For m = 1, 2, ...: ids `[C, m]`, all different, and `b` `[C]`.
         normalize: Whether each distribution is divided by its sum.
-        sums_found: With `normalize`, told what each context's distribution summed to:
-            contexts `[C, m]` and sums `[C]`, for every length m.
+        sums_found: Told what each context's distribution sums to, before it is
+            normalised: contexts `[C, m]` and sums `[C]`, for every length m.
     """
     size = len(base)
     wanted = _closed_contexts(entries, contexts)
-    # What each context of the level below summed to before it was normalised.
-    sums = np.array([base.sum() if normalize else 1.0])
-    if sums_found is not None and normalize:
+    # What each context of the level below summed to before it was normalised, and sums
+    # to in the tables.
+    sums = np.array([base.sum()])
+    if sums_found is not None:
         sums_found(np.zeros([1, 0], np.int64), sums)
-    tables = BackoffTables(base / sums[0], [])
+    kept = np.ones(1) if normalize else sums
+    tables = BackoffTables(base / sums[0] if normalize else base, [])
     for (ngrams, probs), (context_ids, weights), closed in zip(
         entries, contexts, wanted, strict=True
     ):
         keys = np.unique(_keys(tables, closed))
+        below = keys // size
         backoff = np.ones(len(keys))
         backoff[np.searchsorted(keys, _keys(tables, context_ids))] = weights
         numbers = np.searchsorted(keys, _keys(tables, ngrams[:, :-1]))
         shorter = tables.context_numbers(ngrams[:, 1:-1])
         lower = tables.word_probs(shorter, ngrams[:, -1])
         if normalize:
-            backoff = backoff * sums[keys // size]
-            seen = np.bincount(numbers, weights=probs, minlength=len(keys))
-            covered = np.bincount(numbers, weights=lower, minlength=len(keys))
-            total = seen + backoff * np.maximum(1.0 - covered, 0.0)
-            if sums_found is not None:
-                _, place = np.unique(_keys(tables, closed), return_index=True)
-                sums_found(closed[place], total)
+            backoff = backoff * sums[below]
+        seen = np.bincount(numbers, weights=probs, minlength=len(keys))
+        covered = np.bincount(numbers, weights=lower, minlength=len(keys))
+        total = seen + backoff * np.maximum(kept[below] - covered, 0.0)
+        if sums_found is not None:
+            _, place = np.unique(_keys(tables, closed), return_index=True)
+            sums_found(closed[place], total)
+        if normalize:
             # Words outside the vocabulary may have had everything: then back off.
             empty = total <= 0
-            backoff[empty] = total[empty] = sums[keys // size][empty]
+            backoff[empty] = total[empty] = sums[below][empty]
             probs = np.where(empty[numbers], lower * total[numbers], probs)
             backoff, probs = backoff / total, probs / total[numbers]
-            sums = np.append(total, 1.0)
+        sums = np.append(total, 1.0)
+        kept = np.ones_like(sums) if normalize else sums
         extra = probs - backoff[numbers] * lower
         order = np.argsort(numbers * size + ngrams[:, -1])
         level = BackoffLevel.from_entries(

@@ -149,6 +149,19 @@ def test_fit_takes_weights_of_steps(pomdp, target, rng):
         model.fit(states, outcomes, sample_weight=weights[:, 0], verbose=0)
 
 
+@pytest.mark.graph
+def test_a_traced_step_names_what_has_other_axes(pomdp, target, rng):
+    """Traced for weights of two ranks, it knows no rank."""
+    states, outcomes = small_batch(rng)
+    weights = np.ones((4, STEPS), np.float32)
+    model = small_model(pomdp, target)
+    model.compile(adam())
+    model.fit(states, outcomes, sample_weight=weights, verbose=0)
+    with pytest.raises(ValueError, match=r"`sample_weight` .*\[B T\]. .* 2, found 1\."):
+        model.fit(states, outcomes, sample_weight=weights[:, 0], verbose=0)
+    model.fit(states, outcomes, sample_weight=weights, verbose=0)
+
+
 @pytest.mark.eager
 def test_time_steps_that_no_trajectory_reaches_keep_their_baseline(pomdp, target, rng):
     model = small_model(pomdp, target, baseline="moving_average", horizon=STEPS)
