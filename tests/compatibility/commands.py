@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import json
 import pathlib
 import re
@@ -16,10 +17,9 @@ import tensorflow as tf
 from absl import app, flags
 
 import rlm_tf.serving
-from experiments import run_workers
-from experiments.benchmarks import machine
-from experiments.vae.config import VaeConfig
-from experiments.vae.model import build_model
+from experiments.kit import machine, run_workers
+from experiments.mi_vae.config import VaeConfig
+from experiments.mi_vae.model import build_model
 from rlm_tf.workers import Workers
 from tests.compatibility.names import PAGES, ROOT
 
@@ -28,16 +28,20 @@ FLAGS = flags.FLAGS
 _COMMAND = re.compile(r"python[\d.]* -m experiments\.(\w+)(?![\w.{])([^`\n#)\"]*)")
 # Words of the pages for what the reader chooses.
 _CHOICES = {"PRESET": "small", "PART": "trajectory"}
-# What a binary calls once it has found its settings valid: names of its module.
+# What a binary calls once it has found its settings valid, by module of `experiments`.
 _STOPS = {
-    "benchmark": ("_rows",),
-    "export": ("_load", "_train"),
-    "imm_lm": ("load_corpus",),
-    "imm_report": ("read_studies",),
-    "mi_vae": ("load_corpus", "_project", "sweep.search"),
-    "mogrifier_lm": ("load_corpus",),
-    "mogrifier_report": ("read_studies",),
-    "tune": ("load_corpus", "read_row"),
+    "benchmark": ("benchmark.running._rows",),
+    "export": ("export.exporting._load", "export.exporting._train"),
+    "imm_lm": ("imm_lm.running.load_corpus",),
+    "imm_report": ("imm_lm.reporting.read_studies",),
+    "mi_vae": (
+        "mi_vae.running.load_corpus",
+        "mi_vae.running._project",
+        "mi_vae.sweep.search",
+    ),
+    "mogrifier_lm": ("mogrifier_lm.running.load_corpus",),
+    "mogrifier_report": ("mogrifier_lm.reporting.read_studies",),
+    "tune": ("mogrifier_lm.searching.load_corpus", "mogrifier_lm.searching.read_json"),
 }
 
 
@@ -71,11 +75,13 @@ def recorded_commands() -> dict[str, dict[str, str]]:
     """Returns, by binary, its flags in one string and a place where they are."""
     found: dict[str, dict[str, str]] = {}
     texts = {page: (ROOT / page).read_text("utf-8") for page in (*PAGES, "Makefile")}
-    for path in sorted((ROOT / "experiments").glob("*.py")):
-        texts[f"experiments/{path.name}"] = path.read_text("utf-8")
-    for path in sorted((ROOT / "experiments/results").rglob("*.json")):
-        for command in _in_row(json.loads(path.read_text("utf-8"))):
-            texts[str(path.relative_to(ROOT))] = command
+    for path in sorted((ROOT / "experiments").glob("*/__main__.py")):
+        texts[str(path.relative_to(ROOT))] = path.read_text("utf-8")
+    for path in sorted((ROOT / "experiments").glob("*/rows.jsonl")):
+        for line in path.read_text("utf-8").splitlines():
+            row = json.loads(line)
+            for command in _in_row(row):
+                texts[f"{path.relative_to(ROOT)}: {row['name']}"] = command
     for place, text in texts.items():
         for binary, given in _COMMAND.findall(text.replace("\\\n", " ")):
             # A command that goes to the background ends with `&`.
@@ -109,12 +115,12 @@ class Binary:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        path = ROOT / "experiments" / f"{name}.py"
+        path = ROOT / "experiments" / name / "__main__.py"
         # Run as a main module, so that it defines its flags though another test may
         # have imported it; `app.run` is where a binary begins.
-        self._names: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
+        names: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
         with mock.patch.object(app, "run") as run:
-            exec(compile(path.read_text("utf-8"), path, "exec"), self._names)
+            exec(compile(path.read_text("utf-8"), path, "exec"), names)
         self._main: Callable[[list[str]], Any] = run.call_args.args[0]
 
     def problem(self, given: str) -> str | None:
@@ -158,17 +164,15 @@ class Binary:
                 patch = mock.patch.object(rlm_tf.serving, "check_export_path", stop)
                 stack.enter_context(patch)
             if self.name == "mi_vae":
-                check = self._also(self._names["check_config"], _check_latent_model)
-                patch = mock.patch.dict(self._names, {"check_config": check})
+                from experiments.mi_vae import running
+
+                check = self._also(running.check_config, _check_latent_model)
+                patch = mock.patch.object(running, "check_config", check)
                 stack.enter_context(patch)
             for path in _STOPS.get(self.name, ()):
-                first, _, rest = path.partition(".")
-                assert first in self._names, f"{self.name} has no {first} any more"
-                if rest:
-                    patch = mock.patch.object(self._names[first], rest, stop)
-                else:
-                    patch = mock.patch.dict(self._names, {first: stop})
-                stack.enter_context(patch)
+                module, _, name = path.rpartition(".")
+                found = importlib.import_module(f"experiments.{module}")
+                stack.enter_context(mock.patch.object(found, name, stop))
             yield
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pathlib
 import shutil
@@ -12,6 +11,7 @@ from unittest import mock
 
 import tensorflow as tf
 
+from experiments.kit.rows import Rows
 from rlm_tf import serving
 from rlm_tf.training import CheckpointStore
 from tests.compatibility import commands
@@ -34,12 +34,11 @@ def resume(folder: pathlib.Path) -> dict[str, Any]:
     """Gives the command of both runs in a folder; returns the row of the killed one."""
     with contextlib.chdir(folder), commands.loaded("imm_lm") as binary:
         binary.run(f"{FLAGS}imm-in-batch,noising-unigram")
-    return numbers(folder / "run" / "results" / f"{KILLED}.json")
+    return numbers(Rows(folder / "run" / "results").read(KILLED))
 
 
-def numbers(path: pathlib.Path) -> dict[str, Any]:
+def numbers(row: dict[str, Any]) -> dict[str, Any]:
     """Returns a row without what differs from run to run."""
-    row = json.loads(path.read_text("utf-8"))
     for name in ("commit", "finished", "machine", "other_cores", "seconds", "step_ms"):
         del row[name]
     return row

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.run_settings import training_text
+from experiments.kit.run_settings import training_text
 from rlm_tf.data import load_corpus, load_text_corpus
 from rlm_tf.data.text.published_corpora import PUBLISHED, SPLITS
 from rlm_tf.data.text.tokenisation import RULES

@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 
-from experiments.quiet import silence_tensorflow
+from experiments.kit.quiet import silence_tensorflow
 
 silence_tensorflow()
 

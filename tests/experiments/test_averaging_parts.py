@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from experiments.averages import lengths, training, trajectory
-from experiments.averages.config import PRESETS
+from experiments.averaging import lengths, training, trajectory
+from experiments.averaging.config import PRESETS
 from tests.experiments.binaries import run_binary
 
 SMOKE = dataclasses.replace(PRESETS["smoke"], length_epochs=2)

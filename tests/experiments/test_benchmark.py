@@ -13,13 +13,14 @@ import types
 import numpy as np
 import pytest
 
-from experiments import benchmark
-from experiments.benchmarks import imm, kneser_ney, latents, lstm, machine, memory
-from experiments.benchmarks.machine import OtherPrograms
-from experiments.benchmarks.preset import PRESETS, Preset
-from experiments.benchmarks.report import Report
-from experiments.benchmarks.stream import training_stream, windows
-from experiments.benchmarks.timing import Line, Row, Timings, duration
+from experiments.benchmark import imm, kneser_ney, latents, lstm, memory
+from experiments.benchmark import running as benchmark
+from experiments.benchmark.preset import PRESETS, Preset
+from experiments.benchmark.report import Report
+from experiments.benchmark.stream import training_stream, windows
+from experiments.benchmark.timing import Line, Row, Timings, duration
+from experiments.kit import machine
+from experiments.kit.machine import OtherPrograms
 from rlm_tf.models import InBatchContexts
 from tests.experiments.binaries import run_binary
 

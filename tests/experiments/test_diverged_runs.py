@@ -9,15 +9,15 @@ import types
 import numpy as np
 import pytest
 
-from experiments import run_files
-from experiments.copying import training as copying
-from experiments.copying.config import PRESETS as COPYING
-from experiments.imm import row as imm_row
-from experiments.imm.config import RunConfig as ImmConfig
-from experiments.mogrifier import training as mogrifier
-from experiments.mogrifier.config import RunConfig as MogrifierConfig
-from experiments.vae import training as vae
-from experiments.vae.config import VaeConfig
+from experiments.imm_lm import row as imm_row
+from experiments.imm_lm.config import RunConfig as ImmConfig
+from experiments.kit import json_files, run_files
+from experiments.kit.recurrent_config import RunConfig as MogrifierConfig
+from experiments.mi_vae import training as vae
+from experiments.mi_vae.config import VaeConfig
+from experiments.mogrifier_lm import training as mogrifier
+from experiments.reverse_copy import training as copying
+from experiments.reverse_copy.config import PRESETS as COPYING
 from rlm_tf.data import Corpus, Vocabulary
 from rlm_tf.data.batches.contiguous_batches import contiguous_batches
 from rlm_tf.evaluation import LatentUsage
@@ -86,5 +86,5 @@ def test_of_reverse_copy(untrained, monkeypatch, tmp_path, capsys):
     run = copying.CopyRun(COPYING["smoke"], "lstm", 3, 0.1, 1)
     row = copying.train(run, untrained, tmp_path)
     assert "nats_per_token.valid = inf" in row["diverged"]
-    assert run_files.first_not_finite(row) is None
+    assert json_files.first_not_finite(row) is None
     assert "Training diverged" in capsys.readouterr().out

@@ -7,14 +7,11 @@ import keras
 import numpy as np
 import pytest
 
-from experiments.mogrifier import (
-    evaluating,
-    projection,
-    search_spaces,
-    training,
-    tuning,
-)
-from experiments.mogrifier.presets import PRESETS
+from experiments.kit import tuning
+from experiments.kit.json_files import with_nulls
+from experiments.kit.rows import Rows
+from experiments.mogrifier_lm import evaluating, projection, search_spaces, training
+from experiments.mogrifier_lm.presets import PRESETS
 from rlm_tf.data import load_corpus
 from rlm_tf.evaluation import GradientStatistics
 
@@ -66,13 +63,13 @@ def test_a_killed_run_gives_the_same_row(corpus, finished, tmp_path, monkeypatch
 @pytest.mark.landing
 def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path):
     folder, row = finished
-    path = tmp_path / "one.json"
-    path.write_text(json.dumps(row))
+    rows = Rows(tmp_path)
+    rows.write("one", with_nulls(row))
     settings = evaluating.Settings(
         2, 1, (0.5, 1.0), learning_rates=(1e-4, 1e-3), decays=(1e-3,), epsilons=(1e-3,)
     )
-    found = evaluating.add_ways(path, folder, corpus, settings)
-    assert json.loads(path.read_text()) == json.loads(json.dumps(found))
+    found = evaluating.add_ways(rows, "one", folder, corpus, settings)
+    assert rows.read("one") == json.loads(json.dumps(found))
     ways = found["ways"]
     assert ways["command"].endswith("--mc_samples=2 --dynamic_mc_samples=1")
     assert list(ways["perplexity"]) == [
@@ -90,11 +87,14 @@ def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path)
     names = ("nats_when_tuned", "learning_rate", "decay", "epsilon")
     assert best == [dynamic[name] for name in names]
     # Done once, it is not done again: the model may be gone.
-    assert evaluating.add_ways(path, tmp_path / "gone", corpus, settings) == found
+    assert (
+        evaluating.add_ways(rows, "one", tmp_path / "gone", corpus, settings) == found
+    )
+    gone = tmp_path / "gone"
     for other in ({"samples": 3}, {"epsilons": (1e-2,)}):
         changed = settings._replace(**other)
         with pytest.raises(ValueError, match=r"--mc_samples needs .*gone"):
-            evaluating.add_ways(path, tmp_path / "gone", corpus, changed)
+            evaluating.add_ways(rows, "one", gone, corpus, changed)
 
 
 def test_models_without_dropout_have_no_monte_carlo_evaluation(corpus):

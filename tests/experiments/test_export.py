@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import pathlib
 import subprocess
@@ -12,7 +11,9 @@ import zipfile
 import pytest
 import tensorflow as tf
 
-from experiments import export, run_lock
+from experiments.export import exporting as export
+from experiments.export.config import Config
+from experiments.kit import run_lock
 from rlm_tf.data import Vocabulary
 from rlm_tf.models import RecurrentLanguageModel
 from tests.experiments.binaries import ROOT, run_binary
@@ -35,9 +36,7 @@ def trained(tmp_path):
     model = RecurrentLanguageModel(len(vocabulary), 4, 1)
     model.save(tmp_path / "model.keras")
     vocabulary.save(tmp_path / "vocabulary.txt")
-    return export.Config(
-        model=str(tmp_path / "model.keras"), output_dir=str(tmp_path / "out")
-    )
+    return Config(model=str(tmp_path / "model.keras"), output_dir=str(tmp_path / "out"))
 
 
 def test_exports_a_file_and_shows_it(trained, capsys):
@@ -128,7 +127,7 @@ def test_files_of_other_kinds_are_named(trained, tmp_path):
     "content", [b"", b"x", b"[1]", b"null", b"\xff", b"[" * 99_999]
 )
 def test_damaged_settings_are_named(tmp_path, content):
-    config = export.Config(training_dir=str(tmp_path), output_dir=str(tmp_path / "out"))
+    config = Config(training_dir=str(tmp_path), output_dir=str(tmp_path / "out"))
     folder = tmp_path / config.preset
     folder.mkdir()
     (folder / "config.json").write_bytes(content)
@@ -138,7 +137,7 @@ def test_damaged_settings_are_named(tmp_path, content):
 
 
 def test_another_process_may_be_training_there(tmp_path):
-    config = export.Config(training_dir=str(tmp_path), output_dir=str(tmp_path / "out"))
+    config = Config(training_dir=str(tmp_path), output_dir=str(tmp_path / "out"))
     with (
         run_lock.held(tmp_path / config.preset),
         pytest.raises(BlockingIOError, match=r"written by .* another --training_dir"),
@@ -222,7 +221,7 @@ def test_mistake_is_one_line():
 
 def test_help_names_every_option():
     result = run_binary("export", "--helpshort")
-    for field in dataclasses.fields(export.Config):
+    for field in dataclasses.fields(Config):
         assert f"--{field.name}" in result.stdout.replace("--[no]", "--")
     assert "python -m experiments.export" in result.stdout
 
@@ -233,36 +232,33 @@ def test_help_names_every_option():
 def test_tensorflow_starts_in_silence():
     result = run(
         "-c",
-        "from experiments.quiet import silence_tensorflow as s; s();"
+        "from experiments.kit.quiet import silence_tensorflow as s; s();"
         "import sys, tensorflow as tf; tf.constant(1) + 1; sys.stderr.write('heard')",
     )
     assert (result.returncode, result.stderr) == (0, "heard")
 
 
-# `experiments.flags.run` does it for the others.
 BINARIES = sorted(
-    path
-    for path in (ROOT / "experiments").glob("*.py")
-    if '__name__ == "__main__"' in path.read_text("utf-8")
-    and path.stem not in ("benchmark", "export")
+    path.parent.name for path in (ROOT / "experiments").glob("*/__main__.py")
 )
 
 
-@pytest.mark.parametrize("path", BINARIES, ids=lambda path: path.stem)
-def test_every_binary_silences_tensorflow_before_it_imports_it(path):
-    imported = set()
-    for statement in ast.parse(path.read_text("utf-8")).body:
-        if ast.unparse(statement) == "silence_tensorflow()":
-            break
-        if isinstance(statement, ast.Import):
-            imported |= {alias.name for alias in statement.names}
-        if isinstance(statement, ast.ImportFrom):
-            imported |= {f"{statement.module}.{a.name}" for a in statement.names}
-    else:
-        raise AssertionError("silence_tensorflow() is not called")
-    quick = ["experiments.flags", "experiments.quiet", "absl", *sys.stdlib_module_names]
-    prefixes = tuple(f"{name}." for name in quick)
-    assert all(f"{name}.".startswith(prefixes) for name in imported), imported
+@pytest.mark.parametrize("name", BINARIES)
+def test_flags_are_read_before_anything_slow_is_imported(name):
+    """So `--help` and a mistake are answered at once; `start` silences TensorFlow."""
+    program = (
+        "import runpy, sys\n"
+        "sys.argv = ['x', '--help']\n"
+        "try:\n"
+        f"    runpy.run_module('experiments.{name}', run_name='__main__')\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code, end.code\n"
+        "slow = {'tensorflow', 'keras', 'numpy', 'matplotlib'} & {*sys.modules}\n"
+        "assert not slow, slow\n"
+    )
+    done = run("-c", program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"python -m experiments.{name}\n")
 
 
 def test_a_failing_import_is_heard(tmp_path):
@@ -272,7 +268,7 @@ def test_a_failing_import_is_heard(tmp_path):
     result = run(
         "-c",
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from experiments.quiet import silence_tensorflow as s; s()",
+        "from experiments.kit.quiet import silence_tensorflow as s; s()",
     )
     assert result.returncode == 1
     assert "native chatter" in result.stderr and "broken" in result.stderr

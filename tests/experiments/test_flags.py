@@ -12,11 +12,10 @@ import sys
 import pytest
 from absl import flags
 
-from experiments import flags as config_flags
-from experiments.benchmark import Config as BenchmarkConfig
-from experiments.imm import report
-from experiments.imm.row import check_any_rows, read_row
-from experiments.run_files import write_json
+from experiments.benchmark.config import Config as BenchmarkConfig
+from experiments.imm_lm import report
+from experiments.kit import main as binaries
+from experiments.kit.rows import Rows, check_any_rows
 from tests.experiments.binaries import ROOT
 
 
@@ -27,7 +26,7 @@ def given(monkeypatch):
     flags.DEFINE_enum("preset", "small", ["small", "smoke"], "", flag_values=values)
     flags.DEFINE_integer("trials", 1, "", lower_bound=1, flag_values=values)
     flags.DEFINE_integer("verbosity", 0, "", flag_values=values)
-    monkeypatch.setattr(flags, "FLAGS", values)
+    monkeypatch.setattr(binaries, "FLAGS", values)
     return values
 
 
@@ -48,16 +47,16 @@ def given(monkeypatch):
 )
 def test_mistakes_in_flags_are_one_line(given, argument, message):
     with pytest.raises(SystemExit, match=message) as caught:
-        config_flags._parse(["binary", argument])
+        binaries.read_flags(["binary", argument])
     said = str(caught.value)
     assert said.startswith("error: ") and said.endswith("(--help lists the flags)")
     assert "\n" not in said
 
 
 def test_what_is_no_flag_is_refused_in_one_line():
-    config_flags.refuse_arguments(["binary"])
+    binaries.refuse_arguments(["binary"])
     with pytest.raises(SystemExit, match=r"^error: unexpected arguments: false x") as e:
-        config_flags.refuse_arguments(["binary", "false", "x"])
+        binaries.refuse_arguments(["binary", "false", "x"])
     assert "\n" not in str(e.value)
 
 
@@ -78,7 +77,7 @@ def test_an_interrupt_is_one_line(given, capsys, default, arguments, said):
     if default is not None:
         flags.DEFINE_boolean("resume", default, "", flag_values=given)
     given(["binary", *arguments])
-    with pytest.raises(SystemExit) as caught, config_flags.user_errors():
+    with pytest.raises(SystemExit) as caught, binaries.user_errors():
         raise KeyboardInterrupt
     assert caught.value.code == 130
     errors = capsys.readouterr().err
@@ -88,7 +87,7 @@ def test_an_interrupt_is_one_line(given, capsys, default, arguments, said):
 def test_an_interrupt_while_importing_is_one_line():
     program = (
         "import sys; sys.modules['tensorflow'] = None\n"
-        "from experiments.quiet import silence_tensorflow\n"
+        "from experiments.kit.quiet import silence_tensorflow\n"
         "silence_tensorflow()\n"
         "raise KeyboardInterrupt"
     )
@@ -149,7 +148,7 @@ def test_every_flag_that_is_named_exists():
 
 def test_settings_are_found_by_the_search_for_flags():
     """It reads the source: what it finds there is what the binary defines."""
-    path = ROOT / "experiments" / "benchmark.py"
+    path = ROOT / "experiments" / "benchmark" / "config.py"
     found = set(_defined(ast.parse(path.read_text("utf-8"))))
     assert found == set(BenchmarkConfig.__dataclass_fields__)
 
@@ -161,9 +160,12 @@ def test_reports_of_nothing_are_errors(tmp_path):
     nothing = {"main": [], "full": []}
     with pytest.raises(ValueError, match=r"--results_dir=.*missing is not a folder"):
         check_any_rows(tmp_path / "missing", nothing)
-    with pytest.raises(ValueError, match=r"holds no rows: expected .*main/NAME\.json"):
+    with pytest.raises(
+        ValueError, match=r"holds no rows: expected .*/rows\.jsonl .*main"
+    ):
         check_any_rows(tmp_path, nothing)
     check_any_rows(tmp_path, {"main": [], "full": [{}]})
-    write_json(tmp_path / "row.json", {"name": "a"})
-    with pytest.raises(ValueError, match=r"/row\.json .* without config, corpus"):
-        read_row(tmp_path / "row.json", report.NEEDS)
+    rows = Rows(tmp_path, "main")
+    rows.write("a", {"name": "a"})
+    with pytest.raises(ValueError, match=r"\(row main/a\) .* without config, corpus"):
+        rows.read("a", report.NEEDS)

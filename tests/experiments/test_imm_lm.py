@@ -13,9 +13,10 @@ import time
 
 import pytest
 
-from experiments.imm import report, studies
-from experiments.imm.config import PRESETS, RunConfig, check_config
-from experiments.run_settings import settings_of
+from experiments.imm_lm import report, studies
+from experiments.imm_lm.config import PRESETS, RunConfig, check_config
+from experiments.kit.rows import Rows
+from experiments.kit.run_settings import settings_of
 from rlm_tf.data import load_corpus
 from tests.experiments.binaries import ROOT, run_binary
 
@@ -55,9 +56,9 @@ def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     process = _start(tmp_path, arms, "--k=2", export)
     printed, errors = process.communicate(timeout=300)
     assert process.returncode == 0 and "InitializeLog" not in errors, errors
-    rows = sorted(path.name for path in (tmp_path / "results").iterdir())
-    assert len(rows) == 4
-    row = json.loads((tmp_path / "results" / "imm-sampled-20th-seed1.json").read_text())
+    rows = Rows(tmp_path / "results")
+    assert len(rows.names()) == 4
+    row = rows.read("imm-sampled-20th-seed1")
     assert row["config"]["k"] == 2 and "--k=2" in row["command"]
     assert 1 < row["perplexity"]["test"] < 2000
     assert row["interpolation"]["same"]["valid"] <= row["perplexity"]["valid"] * 1.0001
@@ -73,7 +74,7 @@ def test_smoke_run_writes_rows_table_figure_and_export(tmp_path):
     # Settings that cannot be are found before anything is deleted.
     mistaken = _run(tmp_path, arms, "--noresume", "--dropout=1.5")
     assert "--dropout must lie in [0, 1)" in mistaken.stderr
-    assert len(list((tmp_path / "results").iterdir())) == 4
+    assert len(rows.names()) == 4
 
 
 def _in_mid_epoch(folder: pathlib.Path) -> bool:
@@ -108,10 +109,9 @@ def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
     assert newest.name in again.stderr and "is damaged and not used" in again.stderr
     assert re.search(r"Resuming from .*: epoch [1-9], step \d+ of \d+", again.stderr)
     assert "epoch 1/4" not in again.stdout and "epoch 4/4" in again.stdout
-    name = "imm-in-batch-20th-seed1.json"
+    name = "imm-in-batch-20th-seed1"
     whole, killed = (
-        json.loads((tmp_path / run / "results" / name).read_text())
-        for run in ("whole", "killed")
+        Rows(tmp_path / run / "results").read(name) for run in ("whole", "killed")
     )
     assert _without_times(whole) == _without_times(killed)
     assert [point["epoch"] for point in killed["curve"]] == [0, 1, 2, 3]
@@ -120,8 +120,9 @@ def test_killed_run_ends_with_the_bits_of_an_uninterrupted_one(tmp_path):
 @pytest.mark.landing
 def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
     name = "none-20th-seed1"
-    row = tmp_path / "results" / f"{name}.json"
+    rows = Rows(tmp_path / "results")
     _run(tmp_path, "--arms=none", "--epochs=1", check=True)
+    assert name in rows
     process = _start(tmp_path, "--arms=none", "--epochs=3", "--noresume")
     settings, checkpoints = (
         tmp_path / name / part for part in ("config.json", "checkpoints")
@@ -136,9 +137,9 @@ def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert not row.exists()
+    assert name not in rows
     _run(tmp_path, "--arms=none", "--epochs=3", check=True)
-    curve = json.loads(row.read_text())["curve"]
+    curve = rows.read(name)["curve"]
     assert [point["epoch"] for point in curve] == [0, 1, 2]
 
 

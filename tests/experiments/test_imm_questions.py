@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.questions import (
+from experiments.imm_questions import (
     coefficient_rules,
     digits,
     imperfect,
     restrictions,
     text,
 )
-from experiments.questions.config import QuestionsConfig
-from experiments.questions.logistic_task import Task, summary
+from experiments.imm_questions.config import QuestionsConfig
+from experiments.imm_questions.logistic_task import Task, summary
 from rlm_tf.data import load_corpus
 from rlm_tf.models import LogisticWeights
 from rlm_tf.restricted import KneserNey

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from absl import flags as absl_flags
 
-from experiments import flags as config_flags
-from experiments.imm import projection, report, scarcity
-from experiments.imm.config import PRESETS, RunConfig
-from experiments.imm.counts import effective_counts
-from experiments.run_files import write_json
+from experiments.imm_lm import projection, report, scarcity
+from experiments.imm_lm.config import PRESETS, RunConfig
+from experiments.imm_lm.counts import effective_counts
+from experiments.kit import flags as config_flags
+from experiments.kit.rows import Rows
 from rlm_tf.data import contiguous_batches, load_corpus
 from tests.experiments.binaries import run_binary
 
@@ -212,7 +212,7 @@ def test_curves_of_runs_that_diverged(tmp_path):
 def test_report_binary_prints_every_study_and_draws_figures(tmp_path):
     for study, rows in (("main", _rows()), ("tuning", _rows()[:2])):
         for row in rows:
-            write_json(tmp_path / "rows" / study / f"{row['name']}.json", row)
+            Rows(tmp_path / "rows", study).write(row["name"], row)
     done = run_binary(
         "imm_report",
         f"--results_dir={tmp_path / 'rows'}",

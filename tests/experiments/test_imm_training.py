@@ -11,9 +11,9 @@ import keras
 import pytest
 import tensorflow as tf
 
-from experiments import run_files
-from experiments.imm import training
-from experiments.imm.config import ARMS, RunConfig
+from experiments.imm_lm import training
+from experiments.imm_lm.config import ARMS, RunConfig
+from experiments.kit import run_files
 from rlm_tf.data import load_corpus
 from rlm_tf.training import MetricsLog, read_metrics_log
 

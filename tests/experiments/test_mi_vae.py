@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.vae import studies, training
+from experiments.kit.rows import Rows
+from experiments.mi_vae import studies, training
 from rlm_tf.data import SentenceBatches, load_corpus
 from tests.experiments.binaries import run_binary
 
@@ -39,8 +40,7 @@ def corpus():
 def test_binary_trains_reports_and_skips_what_is_done(tmp_path):
     flags = ["--preset=smoke", "--lambda_=0.3", f"--output_dir={tmp_path}"]
     first = run_binary("mi_vae", *flags, check=True)
-    (path,) = (tmp_path / "results").glob("*.json")
-    row = json.loads(path.read_text())
+    (row,) = Rows(tmp_path / "results").read_all()
     found = row["evaluation"]["train"]
     assert found["nll"] == pytest.approx(found["distortion"] + found["usage"])
     assert f"{found['nll']:.3f}" in first.stdout
@@ -183,8 +183,7 @@ def test_runs_that_diverge_leave_the_others_their_table(tmp_path):
     settings = json.loads((tmp_path / "smoke-seed1" / "config.json").read_text())
     row = {"name": "smoke-seed1", "settings": settings, "config": settings}
     row |= {"evaluation": {"train": evaluation}, "step_ms": 1.0}
-    (tmp_path / "results").mkdir(exist_ok=True)
-    (tmp_path / "results" / "smoke-seed1.json").write_text(json.dumps(row))
+    Rows(tmp_path / "results").write("smoke-seed1", row)
     found = run_binary("mi_vae", *flags, "--seeds=1,2")
     assert found.returncode and "smoke-seed2: Training diverged" in found.stderr
     assert "| smoke-seed1 | 0.9 |" in (tmp_path / "table.md").read_text()

@@ -1,9 +1,7 @@
 """Tests of the tables and figures of the runs of recurrent cells."""
 
-import json
-
-from experiments import mogrifier_report
-from experiments.mogrifier import evidence_report, report
+from experiments.kit.rows import Rows
+from experiments.mogrifier_lm import evidence_report, report, reporting
 
 
 def _row(name, seed, perplexity, rounds=0, cell="lstm", gates=True):
@@ -81,20 +79,11 @@ def test_rounds_are_those_of_one_setting(tmp_path, monkeypatch):
     assert list(axes.lines[0].get_ydata()) == [102.0, 97.0, 95.0]
 
 
-def test_reports_what_is_there(tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "rows" / "cells"
-    folder.mkdir(parents=True)
+def test_reports_what_is_there(tmp_path, capsys):
     for row in ROWS:
-        (folder / f"{row['name']}.json").write_text(json.dumps(row))
-    monkeypatch.setattr(mogrifier_report, "FLAGS", _Folders(tmp_path))
-    mogrifier_report.main(["program"])
+        Rows(tmp_path / "rows", "cells").write(row["name"], row)
+    reporting.write_report(tmp_path / "rows", tmp_path / "figures")
     printed = capsys.readouterr().out
     assert printed.startswith("## cells") and "occurrences in the training" in printed
     drawn = [path.name for path in (tmp_path / "figures").iterdir()]
     assert drawn == ["mogrifier_lm_cells.png"]
-
-
-class _Folders:
-    def __init__(self, folder):
-        self.results_dir = folder / "rows"
-        self.output_dir = folder / "figures"

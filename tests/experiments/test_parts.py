@@ -9,10 +9,11 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.logistic import gains
-from experiments.reinforce import report as reinforce_report
-from experiments.reinforce import study as reinforce_study
-from experiments.reinforce.config import ReinforceConfig
+from experiments.imm_logistic import gains
+from experiments.imm_reinforce import report as reinforce_report
+from experiments.imm_reinforce import study as reinforce_study
+from experiments.imm_reinforce.config import ReinforceConfig
+from experiments.kit.rows import Rows
 from rlm_tf.models import published_reinforce_ratio
 from tests.experiments.binaries import ROOT, run_binary
 
@@ -49,7 +50,7 @@ def test_smoke_preset(name, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "InitializeLog" not in done.stderr
     for part in _FILES[name]:
-        numbers = json.loads((tmp_path / "results" / f"{part}.json").read_text())
+        numbers = Rows(tmp_path / "results").read(part)
         assert f"--parts={part}" in numbers["command"]
         assert "nan" not in json.dumps(numbers).lower()
     for figure in _FIGURES[name]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.mogrifier import analysis
+from experiments.mogrifier_lm import analysis
 from rlm_tf.layers import LSTMCell, MogrifierLSTMCell
 from rlm_tf.models import RegularizedLanguageModel
 

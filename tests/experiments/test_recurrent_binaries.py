@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.kit.rows import Rows
 from tests.experiments.binaries import run_binary
 
 
@@ -17,8 +16,7 @@ def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
     first = run_binary(
         "mogrifier_lm", *flags, f"--export={tmp_path / 'saved'}", check=True
     )
-    (row_path,) = (tmp_path / "results").glob("*.json")
-    row = json.loads(row_path.read_text())
+    (row,) = Rows(tmp_path / "results").read_all()
     assert row["parameters"] <= 40_000
     assert len(row["evaluations"]) == 2
     assert f"{row['perplexity']['valid']:.2f}" in first.stdout
@@ -45,8 +43,8 @@ def test_reverse_copy_trains_and_reports(tmp_path):
     result = run_binary("reverse_copy", *flags, check=True)
     assert "| lstm | 3 |" in result.stdout
     assert (tmp_path / "reverse_copy.png").stat().st_size > 1000
-    (row,) = (tmp_path / "results").glob("*.json")
-    assert json.loads(row.read_text())["command"] == (
+    (row,) = Rows(tmp_path / "results").read_all()
+    assert row["command"] == (
         "python -m experiments.reverse_copy --preset=smoke --cells=lstm --lengths=3 "
         "--learning_rates=0.01 --seeds=1"
     )

@@ -10,18 +10,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from experiments.averages import trajectory
-from experiments.averages.config import PRESETS as AVERAGING
-from experiments.averages.lengths import bounds
-from experiments.averages.training import Texts
-from experiments.copying.config import PRESETS as COPYING
-from experiments.copying.report import best_rate
-from experiments.copying.report import report as copying_report
-from experiments.mogrifier import search_spaces, studies, training, tuning
-from experiments.mogrifier.config import RunConfig, check_config, without_idle
-from experiments.mogrifier.model import build_model
-from experiments.mogrifier.presets import PRESETS
-from experiments.run_list import Run, run_all
+from experiments.averaging import trajectory
+from experiments.averaging.config import PRESETS as AVERAGING
+from experiments.averaging.lengths import bounds
+from experiments.averaging.training import Texts
+from experiments.kit import ranges, tuning
+from experiments.kit.recurrent_config import RunConfig, check_config, without_idle
+from experiments.kit.recurrent_model import build_model
+from experiments.kit.rows import Rows
+from experiments.kit.run_list import Run, run_all
+from experiments.mogrifier_lm import search_spaces, studies, training
+from experiments.mogrifier_lm.presets import PRESETS
+from experiments.reverse_copy.config import PRESETS as COPYING
+from experiments.reverse_copy.report import best_rate
+from experiments.reverse_copy.report import report as copying_report
 from rlm_tf.data import Vocabulary
 from rlm_tf.training import TrainingDivergedError
 
@@ -169,9 +171,8 @@ def test_a_run_that_diverges_does_not_end_the_list(tmp_path):
 
     runs = [Run(name, {}, lambda: None, train) for name in "abc"]
     with pytest.raises(TrainingDivergedError, match=r"^b: loss = inf$"):
-        run_all(runs, tmp_path, tmp_path / "results", resume=True)
-    found = sorted(path.stem for path in (tmp_path / "results").iterdir())
-    assert found == ["a", "c"]
+        run_all(runs, tmp_path, Rows(tmp_path / "results"), resume=True)
+    assert Rows(tmp_path / "results").names() == ["a", "c"]
 
 
 def test_the_trial_with_the_best_validation_is_chosen(tmp_path):
@@ -180,9 +181,9 @@ def test_the_trial_with_the_best_validation_is_chosen(tmp_path):
     for number, trial in enumerate(studies.TRIALS):
         row = {"perplexity": {"valid": 100 + (number - 2) ** 2, "test": 0}}
         (folder / f"lstm-{trial}-seed1.json").write_text(json.dumps(row))
-    assert studies.chosen_trial("lstm", tmp_path) == list(studies.TRIALS)[2]
+    assert studies.chosen_trial("lstm", Rows(tmp_path)) == list(studies.TRIALS)[2]
     with pytest.raises(ValueError, match=r"mogrifier-.*is missing, which the choice"):
-        studies.chosen_trial("mogrifier", tmp_path)
+        studies.chosen_trial("mogrifier", Rows(tmp_path))
 
 
 def test_forget_biases_start_as_asked():
@@ -212,9 +213,9 @@ def test_search_spaces_are_those_of_the_tables():
 
 
 def test_positions_on_the_axes():
-    rate = search_spaces.Range(1e-3, 1e-1, log=True)
+    rate = ranges.Range(1e-3, 1e-1, log=True)
     np.testing.assert_allclose(tuning.position(1e-2, rate), 0.5)
-    assert tuning.position(0.25, search_spaces.Range(0.0, 0.5)) == 0.5
+    assert tuning.position(0.25, ranges.Range(0.0, 0.5)) == 0.5
 
 
 # === Reports ===

@@ -11,8 +11,9 @@ import types
 
 import pytest
 
-from experiments import run_files
-from experiments.run_list import Run, run_all
+from experiments.kit import json_files, run_files
+from experiments.kit.rows import Rows
+from experiments.kit.run_list import Run, run_all
 from rlm_tf.training import TrainingDivergedError
 
 
@@ -62,12 +63,13 @@ def test_a_damaged_row_is_named_with_the_remedy(tmp_path, damage):
     path = tmp_path / "rows" / "a.json"
     _put(path, damage)
     with pytest.raises(ValueError, match=r"rows/a\.json is (damaged|no row)") as caught:
-        run_all([_run()], tmp_path / "runs", tmp_path / "rows", True)
+        run_all([_run()], tmp_path / "runs", Rows(tmp_path / "rows"), True)
     assert "remove it, and the run is made again" in str(caught.value)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
     # What is said helps, and so does --noresume.
-    run_all([_run()], tmp_path / "runs", tmp_path / "rows", False)
-    assert json.loads(path.read_text())["value"] == 1.0
+    run_all([_run()], tmp_path / "runs", Rows(tmp_path / "rows"), False)
+    assert not path.exists()
+    assert Rows(tmp_path / "rows").read("a")["value"] == 1.0
 
 
 @pytest.mark.parametrize("damage", _DAMAGE.values(), ids=_DAMAGE)
@@ -75,9 +77,9 @@ def test_damaged_settings_are_named_with_the_remedy(tmp_path, damage):
     path = tmp_path / "runs" / "a" / "config.json"
     _put(path, damage)
     with pytest.raises(ValueError, match=r"runs/a/config\.json is damaged") as caught:
-        run_all([_run()], tmp_path / "runs", tmp_path / "rows", True)
+        run_all([_run()], tmp_path / "runs", Rows(tmp_path / "rows"), True)
     assert "remove its folder, or say --noresume" in str(caught.value)
-    run_all([_run()], tmp_path / "runs", tmp_path / "rows", False)
+    run_all([_run()], tmp_path / "runs", Rows(tmp_path / "rows"), False)
     assert not path.exists()
 
 
@@ -85,9 +87,9 @@ def test_what_a_row_lacks_is_named(tmp_path):
     path = tmp_path / "row.json"
     path.write_text('{"name": "a"}')
     with pytest.raises(ValueError, match="found one without loss, values"):
-        run_files.read_json(path, "remove it", ("name", "loss", "values"))
+        json_files.read_json(path, "remove it", ("name", "loss", "values"))
     with pytest.raises(FileNotFoundError):
-        run_files.read_json(tmp_path / "none.json", "remove it")
+        json_files.read_json(tmp_path / "none.json", "remove it")
 
 
 # === Numbers that are not finite ===
@@ -97,10 +99,10 @@ def test_json_is_strict_and_the_number_is_named(tmp_path):
     path = tmp_path / "row.json"
     content = {"a": [1.0, {"b": (2.0, math.inf)}], "c": math.nan}
     with pytest.raises(ValueError, match=r"row\.json is not written: a\.1\.b\.1 = inf"):
-        run_files.write_json(path, content)
+        json_files.write_json(path, content)
     assert not list(tmp_path.iterdir())
-    assert run_files.with_nulls(content) == {"a": [1.0, {"b": [2.0, None]}], "c": None}
-    run_files.write_json(path, run_files.with_nulls(content))
+    assert json_files.with_nulls(content) == {"a": [1.0, {"b": [2.0, None]}], "c": None}
+    json_files.write_json(path, json_files.with_nulls(content))
     json.loads(path.read_text(), parse_constant=pytest.fail)
 
 
@@ -117,10 +119,10 @@ def test_a_run_that_ends_diverged_gets_no_row(tmp_path, capsys):
     runs = [_run("a", diverged), _run("b", others)]
     message = r"^a: Training diverged: perplexity\.test = inf"
     with pytest.raises(TrainingDivergedError, match=message):
-        run_all(runs, tmp_path, tmp_path / "rows", True)
+        run_all(runs, tmp_path, Rows(tmp_path / "rows"), True)
     assert "[1/2] a: Training diverged" in capsys.readouterr().out
-    (path,) = (tmp_path / "rows").iterdir()
-    row = json.loads(path.read_text(), parse_constant=pytest.fail)
+    (line,) = (tmp_path / "rows" / "rows.jsonl").read_text().splitlines()
+    row = json.loads(line, parse_constant=pytest.fail)["row"]
     assert row["name"] == "b"
     assert row["evaluations"] == [{"loss": None}, {"loss": 2.0}]
 
@@ -130,10 +132,10 @@ def test_a_run_that_ends_diverged_gets_no_row(tmp_path, capsys):
 
 def test_a_full_disk_is_named_and_the_row_before_stays(tmp_path):
     path = tmp_path / "row.json"
-    run_files.write_json(path, {"a": 1})
+    json_files.write_json(path, {"a": 1})
     (tmp_path / f".row.json.{os.getpid()}").symlink_to("/dev/full")
     with pytest.raises(OSError, match=r"No space left on device: '.*/row\.json'"):
-        run_files.write_json(path, {"a": 2})
+        json_files.write_json(path, {"a": 2})
     assert json.loads(path.read_text()) == {"a": 1}
     assert list(tmp_path.iterdir()) == [path]
 

@@ -10,8 +10,9 @@ import sys
 
 import pytest
 
-from experiments import run_lock
-from experiments.run_list import Run, run_all
+from experiments.kit import run_lock
+from experiments.kit.rows import Rows
+from experiments.kit.run_list import Run, run_all
 from tests.experiments.binaries import ROOT
 
 
@@ -87,7 +88,7 @@ def test_without_locks_the_file_tells_whether_its_owner_lives(
 def test_the_lock_of_a_killed_process_is_free(tmp_path):
     program = (
         "import pathlib, time\n"
-        "from experiments import run_lock\n"
+        "from experiments.kit import run_lock\n"
         f"with run_lock.held(pathlib.Path({str(tmp_path / 'run')!r})):\n"
         "    print('held', flush=True)\n"
         "    time.sleep(60)\n"
@@ -109,7 +110,7 @@ def _run(name, train=lambda prepared, folder: {"value": 1.0}):
 
 
 def test_a_second_list_of_runs_is_refused_and_changes_nothing(tmp_path):
-    output, results = tmp_path / "runs", tmp_path / "rows"
+    output, results = tmp_path / "runs", Rows(tmp_path / "rows")
     trained = []
 
     def meanwhile(prepared, folder):
@@ -119,13 +120,13 @@ def test_a_second_list_of_runs_is_refused_and_changes_nothing(tmp_path):
         # Nor are rows and files removed under the hands of the other.
         with pytest.raises(BlockingIOError, match=r"runs/b is being written by"):
             run_all([_run("a"), _run("b")], output, results, False)
-        assert (results / "a.json").exists()
+        assert "a" in results
         return {"value": 2.0}
 
     rows = run_all([_run("a"), _run("b", meanwhile)], output, results, True)
     assert trained == ["b"]
     assert [row["value"] for row in rows] == [1.0, 2.0]
-    assert sorted(path.name for path in results.iterdir()) == ["a.json", "b.json"]
+    assert results.names() == ["a", "b"]
     assert not list(output.iterdir())
 
 
@@ -133,15 +134,14 @@ def test_a_run_that_was_done_while_its_lock_was_awaited_is_not_made_again(
     tmp_path, monkeypatch
 ):
     """Its row appears between the look for it and the lock."""
-    run_all([_run("a")], tmp_path, tmp_path / "rows", True)
-    row = (tmp_path / "rows" / "a.json").read_text()
-    (tmp_path / "rows" / "a.json").unlink()
+    rows = Rows(tmp_path / "rows")
+    (row,) = run_all([_run("a")], tmp_path, rows, True)
+    rows.remove(["a"])
     held = run_lock.held
 
     def late(folder):
-        (tmp_path / "rows" / "a.json").write_text(row)
+        rows.write("a", row)
         return held(folder)
 
     monkeypatch.setattr(run_lock, "held", late)
-    rows = run_all([_run("a", None)], tmp_path, tmp_path / "rows", True)
-    assert rows == [json.loads(row)]
+    assert run_all([_run("a", None)], tmp_path, rows, True) == [row]

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.consistency import study as consistency
-from experiments.consistency.config import ConsistencyConfig
-from experiments.logistic.config import LogisticConfig
-from experiments.logistic.mixtures import mixed_accuracies
-from experiments.logistic.report import claims
-from experiments.logistic.study import LogisticStudy
-from experiments.questions import digits
-from experiments.reinforce.config import ReinforceConfig
-from experiments.reinforce.study import FIXED, Arm, GridStudy, figure_3
-from experiments.run_files import write_json
+from experiments.imm_consistency import study as consistency
+from experiments.imm_consistency.config import ConsistencyConfig
+from experiments.imm_logistic.config import LogisticConfig
+from experiments.imm_logistic.report import claims
+from experiments.imm_logistic.study import LogisticStudy
+from experiments.imm_questions import digits
+from experiments.imm_reinforce.config import ReinforceConfig
+from experiments.imm_reinforce.study import FIXED, Arm, GridStudy, figure_3
+from experiments.kit.json_files import write_json
+from experiments.kit.mixtures import mixed_accuracies
 from rlm_tf.models import LogisticWeights
 
 # === Logistic regression ===

@@ -9,7 +9,8 @@ import pathlib
 
 import pytest
 
-from experiments.vae import (
+from experiments.kit.rows import Rows
+from experiments.mi_vae import (
     report,
     sentences_report,
     signal,
@@ -17,10 +18,10 @@ from experiments.vae import (
     symbols_report,
     training,
 )
-from experiments.vae.report import line_of
+from experiments.mi_vae.report import line_of
 from rlm_tf.evaluation import LatentUsage
 
-_ROWS = pathlib.Path(__file__).parents[2] / "experiments" / "results" / "mi_vae"
+_STUDY = pathlib.Path(__file__).parents[2] / "experiments" / "mi_vae"
 
 
 def _row(config, name="run", **found):
@@ -136,10 +137,8 @@ def test_best_run_of_sentences_is_chosen_on_validation_text(tmp_path):
 @pytest.mark.parametrize("study", ["symbols", "many_symbols", "sentences", "signal"])
 def test_committed_rows_can_be_reported(study, tmp_path):
     """Their tables are in the results' page, which a user may make again."""
-    rows = [
-        json.loads(path.read_text()) for path in sorted((_ROWS / study).glob("*.json"))
-    ]
-    page = (_ROWS.parents[1] / "README.md").read_text()
+    rows = Rows(_STUDY, study).read_all()
+    page = (_STUDY.parent / "README.md").read_text()
     tables = {
         "symbols": (symbols_report.levels_table, report.points_table),
         "many_symbols": (report.points_table,),

@@ -18,7 +18,8 @@ from typing import Any
 
 import keras
 
-from experiments import mi_vae
+from experiments.kit import main as binaries
+from experiments.mi_vae.__main__ import BINARY
 from rlm_tf.distribution import strategy
 from tests.training.toy import InterruptAt, train
 from tests.workers.cases import CASES, trained
@@ -129,7 +130,7 @@ def binary(arguments: list[str]) -> Callable[[int], Any]:
     def program(_: int) -> dict[str, Any]:
         sys.argv = ["mi_vae", "--preset=smoke", *arguments]
         try:
-            mi_vae.run()
+            binaries.start(BINARY)
         except SystemExit as end:
             return {"code": end.code}
         return {"code": "went on"}

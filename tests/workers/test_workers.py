@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.kit.rows import Rows
 from tests.training.toy import assert_same
 from tests.workers.cases import CASES, trained
 
@@ -103,8 +104,7 @@ def test_a_binary_makes_on_two_workers_the_runs_of_one(folder):
     rows = {}
     for name in ("alone", "led"):
         assert not any(worker["code"] for worker in _found(folder, name))
-        path = folder / name / "results" / "smoke-seed1.json"
-        rows[name] = json.loads(path.read_text())
+        rows[name] = Rows(folder / name / "results").read("smoke-seed1")
     found, expected = (rows[name]["evaluation"]["train"] for name in ("led", "alone"))
     np.testing.assert_allclose(found["nll"], expected["nll"], rtol=1e-3)
     np.testing.assert_allclose(found["usage"], expected["usage"], rtol=1e-2)
@@ -114,7 +114,7 @@ def test_a_binary_makes_on_two_workers_the_runs_of_one(folder):
     assert "[1/2] smoke-seed1: done before" in text
     assert "smoke-seed1: epoch" not in text
     assert "smoke-seed2: epoch 2/2" in text
-    assert (folder / "led" / "results" / "smoke-seed2.json").exists()
+    assert "smoke-seed2" in Rows(folder / "led" / "results")
     follower = (folder / "again-1.txt").read_text()
     assert "smoke-seed2: epoch 2/2" in follower and "| run |" not in follower
 

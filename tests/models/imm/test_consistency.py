@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
-from experiments.consistency.source import ExactSource
+from experiments.imm_consistency.source import ExactSource
 from rlm_tf.models import InBatchContexts, InducedModelMatching, SampledContexts
 from rlm_tf.objectives.imm import noising_cross_entropy
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.imm.counts import effective_counts
+from experiments.imm_lm.counts import effective_counts
 from rlm_tf.models import InBatchContexts, InducedModelMatching
 from rlm_tf.models.imm.prediction_bank import PredictionBank
 from tests.models.imm import imm_fixtures as fixtures

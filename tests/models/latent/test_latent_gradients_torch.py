@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.vae.config import VaeConfig
-from experiments.vae.model import build_model
+from experiments.mi_vae.config import VaeConfig
+from experiments.mi_vae.model import build_model
 from rlm_tf.models.latent.latent_gradients import sample_gradients
 
 _SYMBOLS, _UNITS, _SAMPLES = 11, 5, 4
@@ -67,7 +67,7 @@ def _weights(model, discrete: bool):
 @pytest.mark.parametrize("discrete", [True, False], ids=["vimco", "dreg"])
 def test_gradients_are_those_of_pytorch(discrete, monkeypatch):
     torch = pytest.importorskip("torch")
-    from experiments.benchmarks import torch_vae
+    from experiments.benchmark import torch_vae
 
     model = _model(discrete)
     parameters = model(_X)

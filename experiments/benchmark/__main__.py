@@ -1,0 +1,43 @@
+r"""Measures speed and memory against other libraries; prints and keeps a table.
+
+    python -m experiments.benchmark --preset=small --output_dir=runs/benchmark
+
+Runs on the CPU. Every row is written to benchmark.json (all numbers) and benchmark.md
+(the table) of `--output_dir` as soon as it is measured; rows that are there already
+stay, unless they are measured again. `--preset`: smoke (sizes that mean
+nothing), small (a quarter of an hour on two cores), paper (an hour, more repetitions).
+PyTorch and NLTK, the peers, are optional: `pip install rlm_tf[peers]`.
+
+Rows, W being a width:
+  lstm-W     training step of an LSTM language model: ours, Keras, PyTorch
+  cells-W    the same with Mogrifier and RLSTM cells: ours, keras.layers.RNN, PyTorch
+  ratios-W   steps of Mogrifier and RLSTM against our LSTM's
+  averages   what Two-Tailed Averaging adds to a step of 24 million parameters
+  imm-W      step with induced model matching, in-batch contexts, against the plain step
+  sampler-W  the same with the published sampler
+  memory     peak memory of the crosstalk and of the direct gradient
+  kneser-ney fits and distributions against NLTK
+  latents    VIMCO and DReG steps with K samples against PyTorch and one sample
+  latent-memory  their peak memory against that of the decoder alone
+  grid       REINFORCE with IMM on the toroidal grid, against its authors' script
+  logistic   logistic regression with IMM, many data sets at once
+"""
+
+from __future__ import annotations
+
+from experiments.benchmark.config import Config
+from experiments.kit.main import Binary, start
+
+
+def main() -> None:
+    """Measures the rows, one after the other."""
+    from experiments.benchmark import running
+    from experiments.kit.flags import config_from_flags
+
+    running.main(config_from_flags(Config()))
+
+
+BINARY = Binary("benchmark", __doc__, main, settings=Config())
+
+if __name__ == "__main__":
+    start(BINARY)

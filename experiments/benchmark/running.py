@@ -1,0 +1,130 @@
+"""Measures rows and keeps them."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import time
+from collections.abc import Callable
+
+from experiments.benchmark.config import Config
+from experiments.benchmark.preset import PRESETS, Preset
+from experiments.benchmark.report import Report
+from experiments.benchmark.timing import Row
+from experiments.kit import run_lock
+from experiments.kit.machine import OtherPrograms
+
+
+def main(config: Config) -> Report:
+    """Measures the rows, one after the other; returns everything known now.
+
+    Raises:
+        ValueError: If an option is impossible, or the output folder holds something
+            else.
+        BlockingIOError: If another process writes there.
+    """
+    if config.preset not in PRESETS:
+        raise ValueError(
+            f"--preset must be one of {', '.join(PRESETS)}; found {config.preset!r}."
+        )
+    if not config.seeds:
+        raise ValueError("--seeds must name at least one integer.")
+    preset = PRESETS[config.preset]
+    from experiments.benchmark.stream import corpus_name
+
+    rows = _rows(config, preset)
+    unknown = [name for name in config.rows if name not in rows]
+    if unknown:
+        raise ValueError(
+            f"--rows must be some of {', '.join(rows)}; found {', '.join(unknown)}."
+        )
+    with run_lock.held(pathlib.Path(config.output_dir) / "benchmark"):
+        return _measure(config, rows, corpus_name(config.data_dir))
+
+
+def _measure(config: Config, rows: dict[str, Callable[[], Row]], corpus: str) -> Report:
+    report = Report(config.output_dir, config.preset)
+    inputs = {"seeds": list(config.seeds), "corpus": corpus}
+    wanted = [name for name in rows if not config.rows or name in config.rows]
+    for number, name in enumerate(wanted, start=1):
+        place = f"[{number}/{len(wanted)}] {name:12}"
+        if config.resume and report.holds(name, inputs):
+            print(f"{place} is there already", flush=True)
+            continue
+        print(f"{place} ...", end="", flush=True)
+        start, others = time.perf_counter(), OtherPrograms()
+        row = rows[name]()
+        seconds = time.perf_counter() - start
+        report.add(
+            name,
+            row,
+            [*rows],
+            seconds=seconds,
+            other_programs=others.cores(),
+            inputs=inputs,
+        )
+        print(f" {seconds:6.1f} s", flush=True)
+    print(f"\n{report.table()}\nWritten to {report.folder}.")
+    return report
+
+
+def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
+    """Returns what measures each row, in the table's order."""
+    import tensorflow as tf
+
+    from experiments.benchmark import (
+        cells,
+        imm,
+        kneser_ney,
+        latent_memory,
+        latents,
+        lstm,
+        memory,
+        small_tasks,
+    )
+    from experiments.benchmark.stream import training_stream
+
+    tf.config.set_visible_devices([], "GPU")
+    stream = functools.cache(
+        functools.partial(training_stream, config.data_dir, preset.vocabulary_size)
+    )
+    seeds = config.seeds
+    rows: dict[str, Callable[[], Row]] = {}
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"lstm-{width}"] = functools.partial(
+            lstm.measure, preset, width, rounds, seeds
+        )
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"cells-{width}"] = functools.partial(
+            cells.measure, preset, width, rounds, seeds
+        )
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"ratios-{width}"] = functools.partial(
+            cells.measure_ratios, preset, width, rounds, seeds
+        )
+    rows["averages"] = functools.partial(
+        cells.measure_averages, preset, min(preset.rounds), seeds
+    )
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"imm-{width}"] = functools.partial(
+            imm.measure_in_batch, preset, stream, width, rounds, seeds
+        )
+    for width in preset.widths:
+        rows[f"sampler-{width}"] = functools.partial(
+            imm.measure_sampled, preset, stream, width, seeds
+        )
+    rows["memory"] = functools.partial(
+        memory.measure, config.preset, preset, config.data_dir, seeds
+    )
+    rows["kneser-ney"] = functools.partial(
+        kneser_ney.measure, preset, stream, seeds, (2, 3)
+    )
+    rows["latents"] = functools.partial(
+        latents.measure, preset, preset.latent_rounds, seeds
+    )
+    rows["latent-memory"] = functools.partial(
+        latent_memory.measure, config.preset, preset, seeds
+    )
+    rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)
+    rows["logistic"] = functools.partial(small_tasks.measure_logistic, preset, seeds)
+    return rows

@@ -1,0 +1,1 @@
+"""Command: tables and figures of `imm_lm`."""

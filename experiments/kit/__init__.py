@@ -1,0 +1,1 @@
+"""What studies share: flags, runs, rows, figures."""

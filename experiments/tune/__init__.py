@@ -1,0 +1,1 @@
+"""Command: tuning of `mogrifier_lm`."""
