@@ -239,14 +239,14 @@ def check_running(holds: tf.Tensor, message: str, found: Any) -> list[tf.Operati
 
 
 def check_logits_size(
-    function: str, rows: tf.Tensor, vocabulary_size: int | None
+    function: str, positions: int | tf.Tensor | None, vocabulary_size: int | None
 ) -> list[tf.Operation]:
     """Checks that there are no more logits than one array may hold.
 
     Args:
         function: Name of the calling function or layer; the message starts with it.
-        rows: What has logits, `[N, ...]`; a graph that does not know N checks it when
-            it runs.
+        positions: Number of positions; a scalar where a graph knows it only as it runs,
+            which then checks it, or None for no check.
         vocabulary_size: Logits of a position; there is no check where a graph does not
             know it.
 
@@ -256,7 +256,7 @@ def check_logits_size(
     Raises:
         ValueError: If there are more and their number is known.
     """
-    if not vocabulary_size:
+    if positions is None or not vocabulary_size:
         return []
     most = MOST_ENTRIES // vocabulary_size
     message = (
@@ -264,10 +264,8 @@ def check_logits_size(
         "single precision: choose a smaller `window` or `batch_size`. Positions (rows "
         f"times `window`) with {vocabulary_size:,} logits each must be at most {most:,}"
     )
-    positions = rows.shape[0]
-    if positions is None:
-        size = tf.shape(rows)[0]
-        return check_running(size <= most, message, size)
+    if tf.is_tensor(positions):
+        return check_running(positions <= most, message, positions)
     if positions > most:
         raise ValueError(f"{message}{_FOUND} {positions}.")
     return []

@@ -40,7 +40,8 @@ def logits_of(
     Raises:
         ValueError: If there are more logits than one array may hold.
     """
-    fits = check_logits_size("logits_of", x, kernel.shape[0])
+    positions = x.shape[0] or tf.shape(x)[0]
+    fits = check_logits_size("logits_of", positions, kernel.shape[0])
     if x.dtype == tf.bfloat16:
         # Processors without products of bfloat16 cut the digits off that do not fit,
         # which shifts all logits one way: by more than gradients near an optimum are.

@@ -120,7 +120,8 @@ class SoftmaxOutput(keras.layers.Layer):
         self, rows: tf.Tensor, kernel: tf.Tensor, temperature: float | tf.Tensor
     ) -> tf.Tensor:
         """Returns logits `[N, V]` of features `[N, D]`."""
-        fits = check_logits_size(type(self).__name__, rows, self.vocabulary_size)
+        positions = rows.shape[0] or tf.shape(rows)[0]
+        fits = check_logits_size(type(self).__name__, positions, self.vocabulary_size)
         with tf.control_dependencies(fits):
             logits = tf.matmul(rows, kernel, transpose_b=True)
         if self.use_bias:
