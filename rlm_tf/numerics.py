@@ -80,3 +80,19 @@ def at_least_single(tensor: tf.Tensor) -> tf.Tensor:
 def perplexity(nats_per_token: float) -> float:
     """Returns `exp(nats_per_token)`, infinite instead of an OverflowError."""
     return math.inf if nats_per_token >= 709.0 else math.exp(nats_per_token)
+
+
+def rounded_product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Returns `x K^T` rounded to the nearest in its dtype, on every processor.
+
+    Those that cannot multiply bfloat16 cut the digits off that do not fit. That moves
+    all logits one way, by more than what gradients near an optimum are made of.
+
+    Args:
+        x: `[N, D]`.
+        kernel: K, `[V, D]`, of the same dtype.
+    """
+    if x.dtype != tf.bfloat16:
+        return tf.matmul(x, kernel, transpose_b=True)
+    wide = tf.cast(x, tf.float32), tf.cast(kernel, tf.float32)
+    return tf.cast(tf.matmul(*wide, transpose_b=True), tf.bfloat16)

@@ -71,3 +71,15 @@ def test_casting_keeps_digits():
 def test_perplexity_of_a_huge_loss_is_infinite():
     assert numerics.perplexity(math.log(7.0)) == pytest.approx(7.0)
     assert numerics.perplexity(1e4) == math.inf
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_products_are_rounded_to_the_nearest(rng, dtype):
+    x, kernel = (tf.cast(rng.normal(size=[n, 8]), dtype) for n in (50, 400))
+    found = tf.cast(numerics.rounded_product(x, kernel), tf.float64).numpy()
+    exact = tf.cast(x, tf.float64).numpy() @ tf.cast(kernel, tf.float64).numpy().T
+    digits = {"bfloat16": 8, "float16": 11}[dtype]
+    error = (found - exact) * np.sign(exact)
+    sizes = 2.0 ** (np.floor(np.log2(np.abs(exact))) - digits + 1)
+    # In units of the last digit. Cut off, the mean is -0.5.
+    assert abs(np.mean(error / sizes)) < 0.05

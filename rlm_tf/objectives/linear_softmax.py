@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_logits_size
-from rlm_tf.numerics import at_least_single
+from rlm_tf.numerics import at_least_single, rounded_product
 
 
 class Exponentials(NamedTuple):
@@ -42,12 +42,8 @@ def logits_of(
     """
     positions = x.shape[0] or tf.shape(x)[0]
     fits = check_logits_size("logits_of", positions, kernel.shape[0])
-    if x.dtype == tf.bfloat16:
-        # Processors without products of bfloat16 cut the digits off that do not fit,
-        # which shifts all logits one way: by more than gradients near an optimum are.
-        x, kernel = tf.cast(x, tf.float32), tf.cast(kernel, tf.float32)
     with tf.control_dependencies(fits):
-        logits = tf.matmul(x, kernel, transpose_b=True)
+        logits = rounded_product(x, kernel)
     if biases:
         logits = tf.nn.bias_add(logits, tf.cast(biases[0], logits.dtype))
     return at_least_single(logits)

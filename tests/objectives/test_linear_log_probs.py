@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.evaluation.log_probs import log_softmax_at
+from rlm_tf.numerics import rounded_product
 from rlm_tf.objectives import linear_log_probs as module
 from rlm_tf.objectives.linear_log_probs import linear_log_probs
 
@@ -44,10 +45,10 @@ def test_equals_the_log_of_a_quotient(rng, use_bias):
 def test_targets_are_rounded_as_the_other_words_are(rng, dtype):
     """One word takes all: its log-probability is 0, and never above."""
     x, kernel, bias = operands(rng, dtype, 30.0)
-    targets = tf.argmax(tf.matmul(x, kernel, transpose_b=True) + bias, axis=1)
+    logits = tf.nn.bias_add(rounded_product(x, kernel), bias)
+    targets = tf.argmax(logits, axis=1)
     found = linear_log_probs(x, kernel, bias, targets)
     assert found.dtype == tf.float32 and np.all(found <= 1e-6)
-    logits = tf.nn.bias_add(tf.matmul(x, kernel, transpose_b=True), bias)
     np.testing.assert_allclose(found, log_softmax_at(logits, targets), atol=1e-5)
 
 

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_logits_size, check_shapes
-from rlm_tf.numerics import cast_like
+from rlm_tf.numerics import cast_like, rounded_product
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
 from rlm_tf.objectives.cross_entropy_with_imm import (
     JointLoss,
@@ -123,7 +123,7 @@ class SoftmaxOutput(keras.layers.Layer):
         positions = rows.shape[0] or tf.shape(rows)[0]
         fits = check_logits_size(type(self).__name__, positions, self.vocabulary_size)
         with tf.control_dependencies(fits):
-            logits = tf.matmul(rows, kernel, transpose_b=True)
+            logits = rounded_product(rows, kernel)
         if self.use_bias:
             logits = tf.nn.bias_add(logits, tf.convert_to_tensor(self.bias))
         if isinstance(temperature, float) and temperature == 1.0:
