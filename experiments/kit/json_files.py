@@ -94,7 +94,8 @@ def check_has(
         place: Where it is from, for the message.
         remedy: What to do about it, for the message.
     """
-    missing = [name for name in needs if not _has(content, name.split("."))]
+    lacking = (_lacking(content, name.split(".")) for name in needs)
+    missing = list(dict.fromkeys(filter(None, lacking)))
     if missing:
         raise ValueError(
             f"{place} is damaged (expected a JSON object, found one without "
@@ -102,12 +103,13 @@ def check_has(
         )
 
 
-def _has(content: Any, path: list[str]) -> bool:
-    for name in path:
+def _lacking(content: Any, path: list[str]) -> str | None:
+    """Returns the part of a path that ends where an object lacks it, or None."""
+    for depth, name in enumerate(path, start=1):
         if not isinstance(content, dict) or name not in content:
-            return False
+            return ".".join(path[:depth])
         content = content[name]
-    return True
+    return None
 
 
 def check_finite(content: Any, place: str) -> None:

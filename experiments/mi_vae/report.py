@@ -14,7 +14,7 @@ from rlm_tf.evaluation import pareto_frontier
 
 Row = dict[str, Any]
 # What a row must have to be reported.
-NEEDS = ("name", "config", "evaluation", "step_ms")
+NEEDS = ("name", "config.seed", "config.corpus", "evaluation.train", "step_ms")
 
 
 def points_table(rows: Sequence[Row]) -> str:

@@ -17,9 +17,10 @@ Row = dict[str, Any]
 # What a row must have to be reported.
 NEEDS = (
     "name",
-    "config",
-    "corpus",
-    "perplexity",
+    "config.seed",
+    "corpus.name",
+    "perplexity.valid",
+    "perplexity.test",
     "raw_valid_perplexity",
     "width",
     "parameters",

@@ -201,14 +201,21 @@ def test_wrong_flags_get_one_message(tmp_path, flags, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_help_is_readable():
-    printed = run_binary("imm_lm", "--help").stdout
-    # The docstring, above the list of flags, names some of them, too.
-    flags = printed[printed.index("\nflags:\n") :].replace("--[no]", "--")
-    for flag in ("preset", "data_dir", "output_dir", "seeds", "resume", "bank_size"):
-        assert f"--{flag}:" in flags
-    # A preset may have another value than the dataclass.
-    assert "lambda of IMM. [the preset's]" in " ".join(printed.split())
+@pytest.mark.parametrize("given", [(), ("--preset=paper",), ("--preset", "paper")])
+def test_help_is_readable_and_shows_the_values_of_a_preset(given):
+    done = run_binary("imm_lm", "--help", *given)
+    assert done.returncode == 0 and not done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 88
+    name = "paper" if given else "small"
+    assert f"Settings, with the values of --preset={name}:" in lines
+    for flag in ("preset=small", "data_dir", "output_dir=runs/imm_lm", "seeds=1"):
+        assert f"  --{flag}" in lines
+    assert "  --[no]resume  [yes]" in lines
+    values = dataclasses.asdict(PRESETS[name])
+    for setting in ("width", "dropout", "max_decays", "bank_size"):
+        assert f"  --{setting}={values[setting]}" in lines
+    assert "      lambda of IMM." in lines
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
