@@ -10,9 +10,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from experiments.benchmark.lstm import random_words, train_function_step
+from experiments.benchmark.lstm import random_words
 from experiments.benchmark.preset import Preset
-from experiments.benchmark.timing import Line, Row, Step, Timings
+from experiments.benchmark.timing import Line, Row, Timings
+from experiments.kit.timing import Step, train_function_step
 from rlm_tf.averaging import TwoTailedAverage, TwoTailedAveraging
 from rlm_tf.layers import (
     HiddenStateCell,

@@ -7,10 +7,10 @@ from typing import Any
 
 import keras
 
-from experiments.benchmark.lstm import train_function_step
 from experiments.benchmark.preset import Preset
 from experiments.benchmark.stream import Stream, windows
-from experiments.benchmark.timing import Line, Row, Step, Timings, duration, elapsed
+from experiments.benchmark.timing import Line, Row, Timings
+from experiments.kit.timing import Step, duration, elapsed, train_function_step
 from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from experiments.benchmark.preset import Preset
 from experiments.benchmark.stream import Stream
-from experiments.benchmark.timing import Line, Row, Timings, elapsed
+from experiments.benchmark.timing import Line, Row, Timings
+from experiments.kit.timing import elapsed
 from rlm_tf.restricted import KneserNey
 
 _OUR_REPETITIONS = 11

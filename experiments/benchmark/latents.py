@@ -10,11 +10,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from experiments.benchmark.lstm import product_peak, train_function_step
+from experiments.benchmark.lstm import product_peak
 from experiments.benchmark.preset import Preset
-from experiments.benchmark.timing import Line, Row, Step, Timings
-from experiments.mi_vae.config import VaeConfig
-from experiments.mi_vae.model import build_model
+from experiments.benchmark.timing import Line, Row, Timings
+from experiments.kit.timing import Step, train_function_step
+from experiments.kit.vae_config import VaeConfig
+from experiments.kit.vae_model import build_model
 from rlm_tf.models import MonteCarloVAE
 
 _UNITS, _LAMBDA = 128, 0.2

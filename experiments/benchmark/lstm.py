@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.benchmark.preset import Preset
-from experiments.benchmark.timing import Line, Row, Step, Timings
+from experiments.benchmark.timing import Line, Row, Timings
+from experiments.kit.timing import Step, train_function_step
 from rlm_tf.models import RecurrentLanguageModel
 
 _LAYERS, _LEARNING_RATE, _CLIP_NORM = 2, 1.0, 5.0
@@ -118,23 +118,6 @@ def random_words(
 
 
 # === Steps ===
-
-
-def train_function_step(model: keras.Model, batches: list[Any]) -> Step:
-    """Returns a function that takes one step of what `model.fit()` runs.
-
-    Args:
-        model: A compiled model.
-        batches: Tensors `(x, y)` or `(x, y, weights)`, used in turn.
-    """
-    model.make_train_function()
-    source = itertools.cycle(batches)
-
-    def step() -> float:
-        # Reading a value waits for the step.
-        return float(model.train_function(iter([next(source)]))["loss"])
-
-    return step
 
 
 def our_step(preset: Preset, width: int, data: list[Any], seed: int) -> Step:

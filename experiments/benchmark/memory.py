@@ -101,8 +101,8 @@ def measure_point(point: Point) -> dict[str, float]:
     """
     # TensorFlow starts only now: the caller silences it first.
     from experiments.benchmark.imm import wrapped_model
-    from experiments.benchmark.lstm import train_function_step
     from experiments.benchmark.stream import training_stream, windows
+    from experiments.kit.timing import train_function_step
     from rlm_tf.models import SampledContexts
 
     preset = PRESETS[point.preset]

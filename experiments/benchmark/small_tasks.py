@@ -8,9 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.benchmark.preset import Preset
-from experiments.benchmark.timing import Line, Row, Timings, duration, elapsed
-from experiments.imm_reinforce.config import ReinforceConfig
-from experiments.imm_reinforce.study import Arm, GridStudy, figure_3
+from experiments.benchmark.timing import Line, Row, Timings
+from experiments.kit.grid_config import ReinforceConfig
+from experiments.kit.grid_study import Arm, GridStudy, trained_cells
+from experiments.kit.timing import duration, elapsed
 from rlm_tf.data import LinearDiscriminant
 from rlm_tf.envs import collected_trajectories, trajectory_draws
 from rlm_tf.layers import DiscretePolicy
@@ -67,7 +68,7 @@ def measure_grid(preset: Preset, seeds: tuple[int, ...]) -> Row:
     ]
     numbers = {"side_by_side_s": side_by_side, "fit_s": alone}
     if preset.whole_figures:
-        seconds = figure_3(ReinforceConfig())["seconds_after_start"]
+        seconds = trained_cells(ReinforceConfig())["seconds_after_start"]
         numbers["figure_3_s"] = seconds
         # Four arms there, thirty seeds, as many epochs as their counts sum up to.
         documented = sum(ReinforceConfig().epochs) * 4 * 30 * _AUTHORS_EPOCH

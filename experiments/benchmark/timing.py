@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tqdm
 
-Step = Callable[[], Any]
+from experiments.kit.timing import Step, duration, elapsed
 
 
 class Line(NamedTuple):
@@ -99,30 +98,9 @@ class Timings:
         return result
 
 
-def elapsed(step: Step) -> float:
-    """Returns the seconds that one call takes."""
-    start = time.perf_counter()
-    step()
-    return time.perf_counter() - start
-
-
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     """Returns lower quartile, median and upper quartile of at least one value."""
     if len(values) == 1:
         return (values[0],) * 3
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
     return low, middle, high
-
-
-def duration(seconds: float) -> str:
-    """Returns a time in the unit that suits it, with three digits."""
-    for limit, unit in ((1e-3, "us"), (1.0, "ms"), (120.0, "s"), (7200.0, "min")):
-        if seconds < limit:
-            scale = {"us": 1e6, "ms": 1e3, "s": 1.0, "min": 1 / 60}[unit]
-            return f"{_three_digits(seconds * scale)} {unit}"
-    return f"{_three_digits(seconds / 3600)} h"
-
-
-def _three_digits(value: float) -> str:
-    decimals = 2 if value < 10 else 1 if value < 100 else 0
-    return f"{value:,.{decimals}f}"

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from experiments.benchmark.preset import Preset
-from experiments.benchmark.timing import Step
 from experiments.kit.machine import cores
+from experiments.kit.timing import Step
 
 # Maps embedded tokens `[T, B, width]` and states to outputs and the next states.
 Recurrent = Callable[[torch.Tensor, list[Any]], tuple[torch.Tensor, list[Any]]]

@@ -12,21 +12,24 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from experiments.imm_consistency.study import PUBLISHED_G
-from experiments.kit.drawing import save, table
+from experiments.kit.drawing import distinct, save, table
 
 Numbers = dict[str, Any]
 
 
 def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
     """Draws what there is into a folder; returns the tables as Markdown."""
-    texts = []
-    if "proposition" in found:
-        texts.append(_proposition(found["proposition"]))
     if "curve" in found:
-        texts.append(_curve(found["curve"], folder / "imm_consistency_curve.png"))
+        draw_curve(found["curve"], folder / "imm_consistency_curve.png")
     if "bias" in found:
-        texts.append(_bias(found["bias"], folder / "imm_consistency_bias.png"))
-    return "\n\n".join(texts) + "\n"
+        draw_bias(found["bias"], folder / "imm_consistency_bias.png")
+    return "\n\n".join(tables(found).values()) + "\n"
+
+
+def tables(found: Mapping[str, Numbers]) -> dict[str, str]:
+    """Returns the tables of the parts there are, by the names of the parts."""
+    makers = {"proposition": _proposition, "curve": _curve, "bias": _bias}
+    return {name: make(found[name]) for name, make in makers.items() if name in found}
 
 
 def _proposition(numbers: Numbers) -> str:
@@ -54,13 +57,38 @@ def _proposition(numbers: Numbers) -> str:
     )
 
 
-def _curve(numbers: Numbers, path: pathlib.Path) -> str:
+def _curve(numbers: Numbers) -> str:
+    rows = [
+        (
+            cell["source"],
+            "infinite" if cell["coefficient"] is None else cell["coefficient"],
+            f"{cell['noising']:.4f}",
+            "-" if cell["coefficient"] is None else f"{cell['imm']:.1e}",
+        )
+        for cell in numbers["cells"]
+    ]
+    return table(("source", "lambda", "KL(P, Q*), noising", "IMM"), rows)
+
+
+def _bias(numbers: Numbers) -> str:
+    rows = [
+        (
+            cell["k"],
+            f"{cell['bias']:.6f} ± {cell['standard_error']:.6f}",
+            f"{cell['predicted']:.5f}",
+        )
+        for cell in numbers["cells"]
+    ]
+    return table(("k", "bias, nats", "c / k"), rows)
+
+
+def draw_curve(numbers: Numbers, path: pathlib.Path) -> None:
+    """Draws the distance from the truth against lambda."""
     cells = numbers["cells"]
-    names = list(dict.fromkeys(cell["source"] for cell in cells))
+    names = distinct(cell["source"] for cell in cells)
     figure, panels = plt.subplots(
         1, len(names), figsize=(5 * len(names), 3.8), layout="constrained"
     )
-    rows = []
     for axes, name in zip(panels, names, strict=True):
         members = [cell for cell in cells if cell["source"] == name]
         known = [cell for cell in members if cell["coefficient"] is not None]
@@ -70,21 +98,11 @@ def _curve(numbers: Numbers, path: pathlib.Path) -> str:
         (limit,) = [c["noising"] for c in members if c["coefficient"] is None]
         axes.axhline(limit, color="black", ls=":", label="P_bar itself")
         axes.set(xscale="log", xlabel="lambda", ylabel="KL(P, Q*), nats", title=name)
-        for cell in members:
-            finite = cell["coefficient"] is not None
-            rows.append(
-                (
-                    name,
-                    cell["coefficient"] if finite else "infinite",
-                    f"{cell['noising']:.4f}",
-                    f"{cell['imm']:.1e}" if finite else "-",
-                )
-            )
     save(figure, path)
-    return table(("source", "lambda", "KL(P, Q*), noising", "IMM"), rows)
 
 
-def _bias(numbers: Numbers, path: pathlib.Path) -> str:
+def draw_bias(numbers: Numbers, path: pathlib.Path) -> None:
+    """Draws the bias of the loss against the number of samples."""
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(5.5, 3.8), layout="constrained")
     k = [cell["k"] for cell in cells]
@@ -100,12 +118,3 @@ def _bias(numbers: Numbers, path: pathlib.Path) -> str:
     axes.set(xscale="log", yscale="log", xlabel="k, samples")
     axes.set_ylabel("bias of the IMM loss at Q = P, nats")
     save(figure, path)
-    rows = [
-        (
-            cell["k"],
-            f"{cell['bias']:.6f} ± {cell['standard_error']:.6f}",
-            f"{cell['predicted']:.5f}",
-        )
-        for cell in cells
-    ]
-    return table(("k", "bias, nats", "c / k"), rows)

@@ -10,8 +10,8 @@ import tqdm
 
 from experiments.imm_questions.config import QuestionsConfig
 from experiments.imm_questions.logistic_task import Task, summary
-from experiments.imm_reinforce.config import ReinforceConfig
-from experiments.imm_reinforce.study import Arm, GridStudy
+from experiments.kit.grid_config import ReinforceConfig
+from experiments.kit.grid_study import Arm, GridStudy
 from rlm_tf.models import (
     coefficient_from_ratio,
     published_ratio,

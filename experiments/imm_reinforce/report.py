@@ -13,8 +13,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from experiments.imm_reinforce import reference
-from experiments.imm_reinforce.study import ARMS, FIXED, RATIOS
+from experiments.imm_reinforce.study import RATIOS
 from experiments.kit.drawing import percentile_bars, save, spread, table
+from experiments.kit.grid_study import ARMS, FIXED
 
 _COLOURS = {
     "none": "#4c4c4c",

@@ -12,6 +12,7 @@ from absl import flags
 from experiments.kit import flags as config_flags
 from experiments.kit import run_flags, run_workers
 from experiments.kit.run_list import finished_rows, run_all
+from experiments.kit.vae_config import VaeConfig, check_config, without_idle
 from experiments.mi_vae import (
     report,
     sentences_report,
@@ -21,7 +22,6 @@ from experiments.mi_vae import (
     symbols_report,
     training,
 )
-from experiments.mi_vae.config import VaeConfig, check_config, without_idle
 from rlm_tf.data import Corpus, Vocabulary, load_corpus
 from rlm_tf.serving import check_export_path, export_latent_model
 from rlm_tf.training import TrainingDivergedError

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from experiments.kit.drawing import save, table
 from experiments.kit.run_list import Run
+from experiments.kit.vae_config import VaeConfig
 from experiments.mi_vae import training
-from experiments.mi_vae.config import VaeConfig
 from experiments.mi_vae.studies import RENYI_ALPHA, line_settings
 from rlm_tf.data import UniformSymbols
 from rlm_tf.evaluation import gradient_signal

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from typing import Any
 
-from experiments.mi_vae.config import VaeConfig
+from experiments.kit.vae_config import VaeConfig
 
 # What is varied along a line: the weight of the mutual information, or alpha.
 _LAMBDAS = (0.1, 0.2, 0.4, 0.6)

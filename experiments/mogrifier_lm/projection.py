@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.benchmark.lstm import train_function_step
 from experiments.kit import machine
 from experiments.kit.recurrent_config import RunConfig
+from experiments.kit.timing import train_function_step
 from experiments.mogrifier_lm.training import prepare
 from rlm_tf.data import Corpus, Vocabulary
 from rlm_tf.data.text.tokenisation import EOS

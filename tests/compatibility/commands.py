@@ -18,8 +18,8 @@ from absl import app, flags
 
 import rlm_tf.serving
 from experiments.kit import machine, run_workers
-from experiments.mi_vae.config import VaeConfig
-from experiments.mi_vae.model import build_model
+from experiments.kit.vae_config import VaeConfig
+from experiments.kit.vae_model import build_model
 from rlm_tf.workers import Workers
 from tests.compatibility.names import PAGES, ROOT
 
@@ -41,6 +41,7 @@ _STOPS = {
     ),
     "mogrifier_lm": ("mogrifier_lm.running.load_corpus",),
     "mogrifier_report": ("mogrifier_lm.reporting.read_studies",),
+    "pages": ("pages.filling.outdated",),
     "tune": ("mogrifier_lm.searching.load_corpus", "mogrifier_lm.searching.read_json"),
 }
 

@@ -16,7 +16,15 @@ import rlm_tf
 from tests.compatibility.arrays import FILES
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = ("README.md", "BUILD.md", "experiments/README.md", "saved_models/README.md")
+PAGES = (
+    "README.md",
+    "BUILD.md",
+    "experiments/README.md",
+    "saved_models/README.md",
+    *sorted(
+        str(path.relative_to(ROOT)) for path in ROOT.glob("experiments/*/README.md")
+    ),
+)
 FROZEN = FILES / "public_names.json"
 
 Names = dict[str, dict[str, list[str]]]

@@ -18,9 +18,10 @@ from experiments.benchmark import running as benchmark
 from experiments.benchmark.preset import PRESETS, Preset
 from experiments.benchmark.report import Report
 from experiments.benchmark.stream import training_stream, windows
-from experiments.benchmark.timing import Line, Row, Timings, duration
+from experiments.benchmark.timing import Line, Row, Timings
 from experiments.kit import machine
 from experiments.kit.machine import OtherPrograms
+from experiments.kit.timing import duration
 from rlm_tf.models import InBatchContexts
 from tests.experiments.binaries import run_binary
 

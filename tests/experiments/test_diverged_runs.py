@@ -13,8 +13,8 @@ from experiments.imm_lm import row as imm_row
 from experiments.imm_lm.config import RunConfig as ImmConfig
 from experiments.kit import json_files, run_files
 from experiments.kit.recurrent_config import RunConfig as MogrifierConfig
+from experiments.kit.vae_config import VaeConfig
 from experiments.mi_vae import training as vae
-from experiments.mi_vae.config import VaeConfig
 from experiments.mogrifier_lm import training as mogrifier
 from experiments.reverse_copy import training as copying
 from experiments.reverse_copy.config import PRESETS as COPYING

@@ -12,7 +12,7 @@ import pytest
 from experiments.imm_logistic import gains
 from experiments.imm_reinforce import report as reinforce_report
 from experiments.imm_reinforce import study as reinforce_study
-from experiments.imm_reinforce.config import ReinforceConfig
+from experiments.kit.grid_config import ReinforceConfig
 from experiments.kit.rows import Rows
 from rlm_tf.models import published_reinforce_ratio
 from tests.experiments.binaries import ROOT, run_binary

@@ -14,8 +14,9 @@ from experiments.imm_logistic.config import LogisticConfig
 from experiments.imm_logistic.report import claims
 from experiments.imm_logistic.study import LogisticStudy
 from experiments.imm_questions import digits
-from experiments.imm_reinforce.config import ReinforceConfig
-from experiments.imm_reinforce.study import FIXED, Arm, GridStudy, figure_3
+from experiments.imm_reinforce.study import figure_3
+from experiments.kit.grid_config import ReinforceConfig
+from experiments.kit.grid_study import FIXED, Arm, GridStudy
 from experiments.kit.json_files import write_json
 from experiments.kit.mixtures import mixed_accuracies
 from rlm_tf.models import LogisticWeights

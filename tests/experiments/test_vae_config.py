@@ -7,9 +7,9 @@ import dataclasses
 import keras
 import pytest
 
+from experiments.kit.vae_config import VaeConfig, check_config, without_idle
+from experiments.kit.vae_model import build_model
 from experiments.mi_vae import report, studies, sweep, training
-from experiments.mi_vae.config import VaeConfig, check_config, without_idle
-from experiments.mi_vae.model import build_model
 from rlm_tf.models import count_parameters
 
 _SMOKE = studies.PRESETS["smoke"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.mi_vae.config import VaeConfig
-from experiments.mi_vae.model import build_model
+from experiments.kit.vae_config import VaeConfig
+from experiments.kit.vae_model import build_model
 from rlm_tf.models.latent.latent_gradients import sample_gradients
 
 _SYMBOLS, _UNITS, _SAMPLES = 11, 5, 4

@@ -1,4 +1,4 @@
-"""Settings of one run of `experiments.mi_vae`."""
+"""Settings of a latent-variable model and its training."""
 
 from __future__ import annotations
 

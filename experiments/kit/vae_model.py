@@ -1,4 +1,4 @@
-"""Makes the model of a run."""
+"""Makes a latent-variable model from its settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from experiments.mi_vae.config import VaeConfig
+from experiments.kit.vae_config import VaeConfig
 from rlm_tf.layers import (
     CategoricalLatents,
     Latents,

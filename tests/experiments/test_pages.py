@@ -1,0 +1,90 @@
+"""The studies' pages: their sections, and tables that are as the rows have it."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import pytest
+
+from experiments.kit.about import SECTIONS, About
+from experiments.pages import filling
+
+_OF_STUDIES = [filling.EXPERIMENTS / name / "README.md" for name in filling.studies()]
+
+
+def _name(path):
+    return path.parent.name
+
+
+@pytest.mark.parametrize("page", filling.pages(), ids=_name)
+def test_tables_are_as_the_rows_have_it(page):
+    text = page.read_text("utf-8")
+    assert filling.filled(text, filling.find_table, page.name) == text
+
+
+@pytest.mark.parametrize("page", _OF_STUDIES, ids=_name)
+def test_a_study_has_its_sections_in_order(page):
+    text = page.read_text("utf-8")
+    assert tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) == SECTIONS
+    assert (
+        len(re.findall(r"^# ", re.sub(r"```.*?```", "", text, flags=re.S), re.M)) == 1
+    )
+
+
+@pytest.mark.parametrize("page", _OF_STUDIES, ids=_name)
+def test_all_tables_of_a_study_are_shown_on_its_page_and_made_from_rows(page):
+    text = page.read_text("utf-8")
+    tables = [f"{_name(page)}/{own}" for own in filling.tables_of(_name(page))]
+    assert sorted(filling.names_in(text)) == sorted(tables)
+    results = text[text.index("## Results") : text.index("## Cost")]
+    by_hand = filling.filled(results, lambda name: "", page.name)
+    assert not re.search(r"^\|", by_hand, re.MULTILINE)
+
+
+@pytest.mark.parametrize("study", filling.studies())
+def test_a_study_has_a_line_for_the_index(study):
+    page = importlib.import_module(f"experiments.{study}.page")
+    assert isinstance(page.ABOUT, About) and all(page.ABOUT)
+    line = page.headline(filling.EXPERIMENTS / study)
+    assert line and "\n" not in line and "|" not in line
+
+
+def test_what_is_between_markers_is_replaced_and_nothing_else():
+    text = (
+        "a\n<!-- table s/x -->\nold\n<!-- end -->\nb\n<!-- table s/y -->\n<!-- end -->"
+    )
+    found = filling.filled(text, {"s/x": "| 1 |", "s/y": "two\nlines\n"}.get, "page")
+    assert found == (
+        "a\n<!-- table s/x -->\n| 1 |\n<!-- end -->\nb\n"
+        "<!-- table s/y -->\ntwo\nlines\n<!-- end -->"
+    )
+    assert filling.names_in(text) == ["s/x", "s/y"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- table s/x -->\n",
+        "<!-- end -->",
+        "<!-- table s/x -->\n<!-- table s/y -->\n<!-- end -->",
+        "<!-- table s/x --> <!-- end -->",
+    ],
+)
+def test_markers_without_a_partner_are_named(text):
+    with pytest.raises(ValueError, match=r"page\.md: each .* needs one '<!--"):
+        filling.filled(text, lambda name: "", "page.md")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing/x", "page.md: no study 'nothing'; there are "),
+        ("imm_consistency/x", "imm_consistency has no table 'x'; it has bias, curve"),
+    ],
+)
+def test_unknown_tables_are_named(name, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        filling.filled(
+            f"<!-- table {name} -->\n<!-- end -->", filling.find_table, "page.md"
+        )
