@@ -89,5 +89,5 @@ def test_every_public_class_has_a_row():
             "rlm_tf>"
         )
     }
-    # Read from files; its round trip is in tests/restricted/test_arpa.py.
+    # Read from files; its round trip is in tests/restricted/ngrams/test_arpa.py.
     assert public - {row.name for row in ROWS} == {"ArpaModel"}

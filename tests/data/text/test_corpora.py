@@ -15,7 +15,7 @@ import pytest
 from rlm_tf.data import Vocabulary, corpus_names, load_corpus, load_text_corpus
 from rlm_tf.data.text.published_corpora import PUBLISHED, SPLITS
 from rlm_tf.data.text.python_docs import SHARES, python_docs
-from tests.data.corpus_files import COUNTS, TEXTS, gz, packed, plain, zipped
+from tests.data.text.corpus_files import COUNTS, TEXTS, gz, packed, plain, zipped
 
 
 def expect(monkeypatch: pytest.MonkeyPatch, name: str, **changes) -> None:

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from rlm_tf import layers
-from tests.layers.recurrence_fixtures import random
+from tests.layers.recurrent.recurrence_fixtures import random
 from tests.references import cells_reference
 
 B, T, D, H = 3, 4, 2, 3

@@ -11,7 +11,7 @@ from experiments.kit.run_settings import training_text
 from rlm_tf.data import load_corpus, load_text_corpus
 from rlm_tf.data.text.published_corpora import PUBLISHED, SPLITS
 from rlm_tf.data.text.tokenisation import RULES
-from tests.data.corpus_files import TEXTS, packed, plain
+from tests.data.text.corpus_files import TEXTS, packed, plain
 
 
 def test_one_file_is_cut_at_line_ends(tmp_path) -> None:

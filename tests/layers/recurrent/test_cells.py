@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import layers
-from tests.layers.cell_cases import NAMES, D, given, make_cell, run_reference
-from tests.layers.recurrence_fixtures import (
+from tests.layers.recurrent.cell_cases import NAMES, D, given, make_cell, run_reference
+from tests.layers.recurrent.recurrence_fixtures import (
     assert_all_close,
     keras_rnn,
     make,

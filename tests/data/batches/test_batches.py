@@ -166,7 +166,7 @@ print("equal")
 
 @pytest.mark.slow
 def test_each_replica_keeps_its_own_rows() -> None:
-    root = pathlib.Path(__file__).parents[2]
+    root = pathlib.Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", _REPLICAS], cwd=root, capture_output=True, text=True
     )

@@ -17,7 +17,7 @@ from rlm_tf.restricted import (
 )
 
 _PUBLISHED = json.loads(
-    (pathlib.Path(__file__).parents[1] / "references/toroidal_grid.json").read_text()
+    (pathlib.Path(__file__).parents[2] / "references/toroidal_grid.json").read_text()
 )
 
 

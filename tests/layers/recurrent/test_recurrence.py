@@ -11,7 +11,7 @@ from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from rlm_tf.layers import LSTMCell, Recurrent
 from rlm_tf.layers.recurrent.cudnn_lstm import cudnn_lstm
 from rlm_tf.training.state_variables import state_variables
-from tests.layers.recurrence_fixtures import (
+from tests.layers.recurrent.recurrence_fixtures import (
     B,
     D,
     H,
