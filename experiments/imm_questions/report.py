@@ -9,23 +9,22 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 
-from experiments.imm_questions import text_report
-from experiments.kit.drawing import distinct, save, shared_legend, table
+from experiments.imm_questions import text_figures
+from experiments.imm_questions.tables import tables
+from experiments.kit.drawing import distinct, save, shared_legend
 
 Numbers = dict[str, Any]
 
 
 def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
     """Draws what there is into a folder; returns the tables as Markdown."""
-    texts = []
-    for name, describe in _PARTS.items():
+    for name, draw in _FIGURES.items():
         if name in found:
-            path = folder / f"imm_questions_{name}.png"
-            texts.append(f"{describe(found[name], path)}")
-    return "\n\n".join(texts) + "\n"
+            draw(found[name], folder / f"imm_questions_{name}.png")
+    return "\n\n".join(tables(found).values()) + "\n"
 
 
-def _finite_sample(numbers: Numbers, path: pathlib.Path) -> str:
+def _finite_sample(numbers: Numbers, path: pathlib.Path) -> None:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for features in distinct(cell["features"] for cell in cells):
@@ -42,43 +41,13 @@ def _finite_sample(numbers: Numbers, path: pathlib.Path) -> str:
     axes.axhline(0, color="black", lw=0.6)
     axes.set(xlabel="examples per parameter", ylabel="gain in test accuracy")
     save(figure, path)
-    rows = [
-        (
-            cell["features"],
-            cell["size"],
-            f"{cell['per_parameter']:.2f}",
-            _mean(cell["plain"]),
-            _gain(cell["imm"]),
-            cell["ratio"],
-        )
-        for cell in cells
-    ]
-    titles = ("features", "n", "n / parameters", "none", "gain of IMM", "ratio")
-    return table(titles, rows)
 
 
-def _restrictions(numbers: Numbers, path: pathlib.Path) -> str:
+def _gains(numbers: Numbers, path: pathlib.Path) -> None:
     cells = numbers["cells"]
     sizes = distinct(cell["size"] for cell in cells)
-    _bars(cells, sizes, distinct(cell["arm"] for cell in cells), path)
-    titles = ("restricted models", *[f"n = {size} (gain)" for size in sizes])
-    return table(titles, _by_arm_and_size(cells))
-
-
-def _by_arm_and_size(cells: Sequence[Numbers]) -> list[tuple[str, ...]]:
-    """Returns one row an arm: its means and gains at every size."""
-    rows = []
-    for arm in distinct(cell["arm"] for cell in cells):
-        members = [cell for cell in cells if cell["arm"] == arm]
-        rows.append((arm, *[f"{_mean(cell)} ({_gain(cell)})" for cell in members]))
-    return rows
-
-
-def _bars(
-    cells: Sequence[Numbers], sizes: list[int], arms: list[str], path: pathlib.Path
-) -> None:
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    shown = [arm for arm in arms if arm != "none"]
+    shown = distinct(cell["arm"] for cell in cells if cell["arm"] != "none")
     width = 0.8 / len(shown)
     for number, arm in enumerate(shown):
         members = {cell["size"]: cell for cell in cells if cell["arm"] == arm}
@@ -99,22 +68,6 @@ def _bars(
     save(figure, path)
 
 
-def _coefficient_rules(numbers: Numbers, path: pathlib.Path) -> str:
-    cells = numbers["cells"]
-    sizes = distinct(cell["size"] for cell in cells)
-    arms = distinct(cell["arm"] for cell in cells)
-    _bars(cells, sizes, arms, path)
-    rows = []
-    for arm in arms:
-        members = {cell["size"]: cell for cell in cells if cell["arm"] == arm}
-        texts = [
-            f"{_mean(members[n])} ({_gain(members[n])}), r {members[n]['ratio']:.2f}"
-            for n in sizes
-        ]
-        rows.append((arm, *texts))
-    return table(("rule", *[f"n = {n} (gain), mean ratio" for n in sizes]), rows)
-
-
 # What the horizontal axis counts, by the way in which P_hat is imperfect.
 _AMOUNTS = {
     "temperature": "temperature of P_hat",
@@ -123,7 +76,7 @@ _AMOUNTS = {
 }
 
 
-def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
+def _imperfect(numbers: Numbers, path: pathlib.Path) -> None:
     cells, grid = numbers["cells"], numbers["grid"]
     kinds = distinct(cell["kind"] for cell in cells)
     # Two panels of the grid world, and a place for the legend.
@@ -136,7 +89,7 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     colours = {name: f"C{number}" for number, name in enumerate(names)}
     for axes, kind in zip(panels, kinds, strict=False):
         members = [cell for cell in cells if cell["kind"] == kind]
-        _lines(axes, members, "arm", colours=colours)
+        _lines(axes, members, colours=colours)
         axes.axhline(
             numbers["plain"]["mean"], color="black", ls=":", lw=1, label="none"
         )
@@ -150,7 +103,7 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
     others = ("uniform", "opposite")
     for axes, kind in zip(panels[-2:], others, strict=True):
         members = [cell for cell in grid if cell["kind"] == kind]
-        _lines(axes, members, "arm", colours=colours)
+        _lines(axes, members, colours=colours)
         axes.axhline(none["mean"], color="black", ls=":", lw=1, label="none")
         axes.set(
             title=f"grid world: {kind} policy",
@@ -162,32 +115,9 @@ def _imperfect(numbers: Numbers, path: pathlib.Path) -> str:
         axes.set_axis_off()
     shared_legend(spare[0], panels)
     save(figure, path)
-    arms = distinct(cell["arm"] for cell in cells)
-    rows = []
-    for kind in kinds:
-        for amount in distinct(c["amount"] for c in cells if c["kind"] == kind):
-            by_arm = {
-                c["arm"]: c for c in cells if (c["kind"], c["amount"]) == (kind, amount)
-            }
-            rows.append((kind, f"{amount:g}", *[_gain(by_arm[arm]) for arm in arms]))
-    text = table(("P_hat", "amount", *arms), rows)
-    grid_arms = distinct(c["arm"] for c in grid if c["arm"] != "none")
-    grid_rows = []
-    for kind in others:
-        for amount in distinct(c["amount"] for c in grid if c["kind"] == kind):
-            gains = [
-                _gain(c, 2) for c in grid if (c["kind"], c["amount"]) == (kind, amount)
-            ]
-            grid_rows.append((kind, amount, *gains))
-    grid_table = table(("target mixed with", "share", *grid_arms), grid_rows)
-    return (
-        f"{text}\n\nGains in test accuracy at n = {numbers['size']} over no IMM, "
-        f"{_mean(numbers['plain'])}.\n\n{grid_table}\n\nGains in return after "
-        f"{numbers['config']['grid_epochs']} epochs over no IMM, {_mean(none, 2)}."
-    )
 
 
-def _regularisers(numbers: Numbers, path: pathlib.Path) -> str:
+def _regularisers(numbers: Numbers, path: pathlib.Path) -> None:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
     for number, size in enumerate(distinct(cell["size"] for cell in cells)):
@@ -206,64 +136,25 @@ def _regularisers(numbers: Numbers, path: pathlib.Path) -> str:
     axes.set_xticks(places, [f"{cell['decay']:g}" for cell in members])
     axes.set(xlabel="weight decay", ylabel="test accuracy")
     save(figure, path)
-    rows = [
-        (
-            cell["size"],
-            f"{cell['decay']:g}",
-            _mean(cell["plain"]),
-            _mean(cell["imm"]),
-            _gain(cell["imm"]),
-        )
-        for cell in cells
-    ]
-    return table(("n", "weight decay", "none", "imm", "gain"), rows)
 
 
-def _digits(numbers: Numbers, path: pathlib.Path) -> str:
+def _digits(numbers: Numbers, path: pathlib.Path) -> None:
     cells = numbers["cells"]
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    _lines(axes, cells, "arm", along="size")
+    _lines(axes, cells, along="size")
     axes.set(xscale="log", xlabel="whole images", ylabel="test accuracy")
     save(figure, path)
-    sizes = distinct(cell["size"] for cell in cells)
-    titles = ("arm", *[f"{size} images (gain)" for size in sizes])
-    return (
-        f"{table(titles, _by_arm_and_size(cells))}\n\nThe patch alone: "
-        f"{numbers['patch_accuracy']:.3f}."
-    )
-
-
-_PARTS = {
-    "finite_sample": _finite_sample,
-    "restrictions": _restrictions,
-    "text_restrictions": text_report.restrictions,
-    "coefficient_rules": _coefficient_rules,
-    "text_coefficients": text_report.coefficients,
-    "imperfect": _imperfect,
-    "regularisers": _regularisers,
-    "text_regularisers": text_report.regularisers,
-    "digits": _digits,
-}
-
-
-def _mean(cell: Mapping[str, float], digits: int = 3) -> str:
-    return f"{cell['mean']:.{digits}f}"
-
-
-def _gain(cell: Mapping[str, float], digits: int = 3) -> str:
-    return f"{cell['gain']:+.{digits}f} ± {cell['gain_error']:.{digits}f}"
 
 
 def _lines(
     axes: Any,
     cells: Sequence[Numbers],
-    key: str,
     along: str = "amount",
     colours: Mapping[str, str] | None = None,
 ) -> None:
-    """Draws one line for each value of `key`: means and two standard errors."""
-    for name in distinct(cell[key] for cell in cells):
-        members = [cell for cell in cells if cell[key] == name]
+    """Draws one line for each arm: means and two standard errors."""
+    for name in distinct(cell["arm"] for cell in cells):
+        members = [cell for cell in cells if cell["arm"] == name]
         axes.errorbar(
             [cell[along] for cell in members],
             [cell["mean"] for cell in members],
@@ -275,3 +166,16 @@ def _lines(
             lw=1,
             label=name,
         )
+
+
+_FIGURES = {
+    "finite_sample": _finite_sample,
+    "restrictions": _gains,
+    "text_restrictions": text_figures.restrictions,
+    "coefficient_rules": _gains,
+    "text_coefficients": text_figures.coefficients,
+    "imperfect": _imperfect,
+    "regularisers": _regularisers,
+    "text_regularisers": text_figures.regularisers,
+    "digits": _digits,
+}

@@ -16,6 +16,7 @@ from experiments.imm_questions import (
     digits,
     imperfect,
     restrictions,
+    tables,
     text,
 )
 from experiments.imm_questions.config import QuestionsConfig
@@ -132,6 +133,77 @@ def test_patches_are_the_inner_pixels():
     found, labels = digits._digits(1)
     assert found.shape == (1797, 8, 8, 1) and found.max() == 1.0
     assert np.bincount(labels).min() > 150
+
+
+# === Tables ===
+
+
+def _cells(text):
+    """Returns the lines of a table without its titles, each a list of its cells."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def _gain(kind, amount, arm, gain):
+    cell = {"mean": 7.0 + gain, "gain": gain, "gain_error": 0.125}
+    return {"kind": kind, "amount": amount, "arm": arm, **cell}
+
+
+def test_tables_of_wrong_models_have_a_line_an_amount():
+    numbers = {
+        "cells": [
+            _gain("pairs", 5.0, "imm", 0.5),
+            _gain("pairs", 5.0, "noising", -0.25),
+            _gain("label noise", 0.1, "noising", 0.0),
+            _gain("label noise", 0.1, "imm", 1.0),
+        ],
+        "size": 10,
+        "plain": {"mean": 0.8654},
+        "grid": [_gain("none", 0.0, "none", 0.0), _gain("uniform", 0.0, "imm", 2.0)],
+        "config": {"grid_epochs": 3},
+    }
+    found = tables.tables({"imperfect": numbers})
+    assert list(found) == ["imperfect", "imperfect_grid"]
+    assert found["imperfect"].splitlines()[0] == "| P_hat | amount | imm | noising |"
+    assert _cells(found["imperfect"]) == [
+        ["pairs", "5", "+0.500 ± 0.125", "-0.250 ± 0.125"],
+        ["label noise", "0.1", "+1.000 ± 0.125", "+0.000 ± 0.125"],
+    ]
+    assert found["imperfect"].endswith("at n = 10 over no IMM, 0.865.")
+    assert _cells(found["imperfect_grid"]) == [["uniform", "0.0", "+2.00 ± 0.12"]]
+    assert found["imperfect_grid"].endswith("after 3 epochs over no IMM, 7.00.")
+
+
+def test_the_patch_alone_stands_beside_the_arms_at_every_size():
+    """It does not vary: the difference to no IMM varies as that does."""
+    without = [[0.5, 0.75], [0.875, 0.875]]
+    numbers = {
+        "cells": [
+            {"arm": "none", "size": size, **summary(values, values)}
+            for size, values in zip((30, 60), without, strict=True)
+        ],
+        "patch_accuracy": 0.75,
+    }
+    (found,) = tables.tables({"digits": numbers}).values()
+    paired = [summary([0.75, 0.75], values) for values in without]
+    assert _cells(found)[-1] == [
+        "the patch alone",
+        *[f"0.750 ({c['gain']:+.3f} ± {c['gain_error']:.3f})" for c in paired],
+    ]
+    assert _cells(found)[0][1] == "0.625 (+0.000 ± 0.000)"
+
+
+def test_gains_in_perplexity_are_shares_of_that_without_imm():
+    numbers = {
+        "cells": [
+            {"arm": "imm", "dropout": 0.4, "decay": 1e-5, "valid": 50.0, "test": 45.0},
+            {"arm": "none", "dropout": 0.4, "decay": 1e-5, "valid": 60.0, "test": 50.0},
+        ]
+    }
+    (found,) = tables.tables({"text_regularisers": numbers}).values()
+    assert _cells(found) == [
+        ["0.4", "1e-05", "60.00 / 50.00", "50.00 / 45.00", "-10.0 %"]
+    ]
 
 
 @pytest.mark.parametrize(
