@@ -110,7 +110,7 @@ PRESETS = {
         squares_steps=400,
     ),
     "small": AveragingConfig(),
-    # About three hours on two cores: the results of experiments/README.md.
+    # Two and a half hours on one core: the results of README.md.
     "ptb": AveragingConfig(
         corpus="ptb",
         fraction=0.25,

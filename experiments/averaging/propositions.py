@@ -1,4 +1,4 @@
-"""Tables and figures of what the propositions about Two-Tailed Averaging say."""
+"""Figures of what the propositions about Two-Tailed Averaging say."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from experiments.kit.drawing import save, table
+from experiments.kit.drawing import save
 
 Numbers = Mapping[str, Any]
 
 # === The optimal length ===
 
 
-def lengths_report(found: Numbers, path: pathlib.Path) -> str:
-    """Draws the optimal lengths beside those of 2TA; returns a table of bounds."""
+def draw_lengths(found: Numbers, path: pathlib.Path) -> None:
+    """Draws the optimal lengths beside those of 2TA."""
     period = found["period"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     number = len(found["losses"])
@@ -40,39 +40,13 @@ def lengths_report(found: Numbers, path: pathlib.Path) -> str:
         right.plot(steps, [row["long"] for row in rows], color=colour, label=label)
     right.set(xlabel="step", ylabel="iterates averaged")
     save(figure, path)
-    optimal = [min(losses) for losses in found["losses"]]
-    titles = [
-        "2TA",
-        "S below the optimum",
-        "L < 2 optimum + E",
-        "nearly optimal once between switches",
-        "mean loss above the optimal length's",
-        "largest",
-    ]
-    lines = []
-    for name, bounds in found["bounds"].items():
-        rows = found["two_tailed"][name]
-        excess = [row["loss"] - best for row, best in zip(rows, optimal, strict=True)]
-        lines.append(
-            [
-                f"algorithm {name}",
-                f"{bounds['short_below_optimal']} of {bounds['evaluations']}",
-                f"{bounds['long_below_twice']} of {bounds['evaluations']}",
-                f"{bounds['intervals_nearly_optimal']} of {bounds['intervals']}",
-                f"{np.mean(excess):.4f}",
-                f"{np.max(excess):.4f}",
-            ]
-        )
-    return f"Optimal lengths by brute force, E = {period} steps\n\n" + table(
-        titles, lines
-    )
 
 
 # === Least squares ===
 
 
-def least_squares_report(found: Numbers, path: pathlib.Path) -> str:
-    """Draws the losses of averages on convex problems; returns their table."""
+def draw_least_squares(found: Numbers, path: pathlib.Path) -> None:
+    """Draws the losses of averages on convex problems."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     colours = {
         "2TA": "#009e73",
@@ -101,24 +75,3 @@ def least_squares_report(found: Numbers, path: pathlib.Path) -> str:
     right.loglog(found["steps"], found["steps"], "k", lw=0.6, label="all iterates")
     right.set(xlabel="step", ylabel="iterates in the long average")
     save(figure, path)
-    shares = (0.01, 0.1, 1.0)
-    at = [
-        int(np.searchsorted(found["steps"], share * found["steps"][-1]))
-        for share in shares
-    ]
-    text = table(
-        ["average, excess loss at", *[f"{share:.0%} of the steps" for share in shares]],
-        [
-            [name, *[f"{values[index]:.3g}" for index in at]]
-            for name, values in found["excess_loss"].items()
-        ],
-    )
-    quarters = ", ".join(f"{value:.1f}" for value in found["switches_by_quarter"])
-    return (
-        f"Least squares, {found['runs']} problems\n\n{text}\n\n"
-        f"Losses at switches only went down in {found['monotone_runs']} of "
-        f"{found['runs']} problems; switches by quarter of the run: {quarters}; "
-        f"{found['runs_with_switches_in_every_quarter']} problems had some in every "
-        f"quarter; L at the end: {found['length']['mean'][-1]:,.0f} in the mean, "
-        f"{found['length']['least'][-1]:,.0f} at least."
-    )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 
-from experiments.averaging.propositions import (
-    least_squares_report,
-    lengths_report,
-)
-from experiments.kit.drawing import save, table
+from experiments.averaging.propositions import draw_least_squares, draw_lengths
+from experiments.averaging.tables import best_of, curves_of, tables
+from experiments.kit.drawing import save
 
 Numbers = Mapping[str, Any]
 
@@ -27,103 +23,38 @@ _COLOURS = {
     "proportional": "#56b4e9",
     "drops": "#000000",
 }
-# Parts whose learning rate is no constant, without averages.
-_DROPS = {
-    "drop": "drops, at 60% and 80%",
-    "late_drop": "drops, at 85%",
-    "decay": "drops, linearly from 50%",
+_TITLES = {
+    "trajectory": "Averages along one trajectory, E = {period} steps",
+    "overfitting": "Over-fitting, E = {period} steps",
+    "basin": "A new basin, E = {period} steps",
+    "lengths": "Optimal lengths by brute force, E = {period} steps",
+    "least_squares": "Least squares, {runs} problems",
 }
 
 
 def report(found: Mapping[str, Numbers], folder: pathlib.Path) -> str:
     """Draws the figures of the parts that are there; returns their tables."""
-    parts = []
     if "trajectory" in found:
-        curves = dict(found["trajectory"]["curves"])
-        curves |= {
-            name: found[part]["curves"]["drops"]
-            for part, name in _DROPS.items()
-            if part in found
-        }
-        # Of a short run, long periods see no end.
-        curves = {name: columns for name, columns in curves.items() if columns}
-        parts.append(_trajectory(curves, found["trajectory"]["period"], folder))
-    for name, title in (
-        ("overfitting", "Over-fitting"),
-        ("basin", "A new basin"),
+        curves = curves_of(found)
+        _draw_losses(curves, folder / "averaging_losses.png")
+        _draw_periods(curves, folder / "averaging_two_tailed.png")
+    for name, draw in (
+        ("overfitting", _draw_failing),
+        ("basin", _draw_failing),
+        ("lengths", draw_lengths),
+        ("least_squares", draw_least_squares),
     ):
         if name in found:
-            parts.append(_failing(found[name], title, folder / f"averaging_{name}.png"))
-    if "lengths" in found:
-        parts.append(lengths_report(found["lengths"], folder / "averaging_lengths.png"))
-    if "least_squares" in found:
-        parts.append(
-            least_squares_report(
-                found["least_squares"], folder / "averaging_least_squares.png"
-            )
-        )
+            draw(found[name], folder / f"averaging_{name}.png")
+    parts = []
+    for name, text in tables(found).items():
+        if name in _TITLES:
+            parts.append(_TITLES[name].format_map(found[name]))
+        parts.append(text)
     return "\n\n".join(parts) + "\n"
 
 
-def best_of(curves: Mapping[str, Numbers], family: str) -> str | None:
-    """Returns the curve of a family with the lowest last loss, its tuned member."""
-    names = [name for name in curves if name.startswith(family)]
-    if not names:
-        return None
-    return min(names, key=lambda name: curves[name]["loss"][-1])
-
-
 # === One trajectory ===
-
-
-def _trajectory(
-    curves: Mapping[str, Numbers], period: int, folder: pathlib.Path
-) -> str:
-    rows = []
-    early = 0.4
-    two_tailed = curves["2TA, E"]
-    for name, columns in curves.items():
-        steps, losses = columns["step"], columns["loss"]
-        at = int(np.searchsorted(steps, early * steps[-1]))
-        rows.append(
-            [
-                name,
-                f"{losses[min(at, len(losses) - 1)]:.3f}",
-                f"{losses[-1]:.3f}",
-                f"{np.interp(steps[-1], two_tailed['step'], two_tailed['loss']):.3f}",
-                f"{min(losses):.3f}",
-                f"{math.exp(min(losses)):.1f}",
-                f"{columns['length'][-1]:,}",
-            ]
-        )
-    raw = two_tailed["raw_loss"]
-    at = int(np.searchsorted(two_tailed["step"], early * two_tailed["step"][-1]))
-    rows.insert(
-        0,
-        [
-            "iterates themselves",
-            f"{raw[at]:.3f}",
-            f"{raw[-1]:.3f}",
-            f"{two_tailed['loss'][-1]:.3f}",
-            f"{min(raw):.3f}",
-            f"{math.exp(min(raw)):.1f}",
-            "1",
-        ],
-    )
-    titles = [
-        "average",
-        f"loss at {early:.0%} of the steps",
-        "at its last evaluation",
-        "2TA, E, at that step",
-        "least",
-        "as perplexity",
-        "iterates in the last",
-    ]
-    _draw_losses(curves, folder / "averaging_losses.png")
-    _draw_lengths(curves, period, folder / "averaging_two_tailed.png")
-    return f"Averages along one trajectory, E = {period} steps\n\n" + table(
-        titles, rows
-    )
 
 
 def _draw_losses(curves: Mapping[str, Numbers], path: pathlib.Path) -> None:
@@ -155,9 +86,7 @@ def _draw_losses(curves: Mapping[str, Numbers], path: pathlib.Path) -> None:
     save(figure, path)
 
 
-def _draw_lengths(
-    curves: Mapping[str, Numbers], period: int, path: pathlib.Path
-) -> None:
+def _draw_periods(curves: Mapping[str, Numbers], path: pathlib.Path) -> None:
     figure, (above, below) = plt.subplots(
         2, 1, figsize=(7, 6.5), layout="constrained", sharex=True
     )
@@ -196,7 +125,7 @@ def _draw_lengths(
 # === Where assumptions fail ===
 
 
-def _failing(found: Numbers, title: str, path: pathlib.Path) -> str:
+def _draw_failing(found: Numbers, path: pathlib.Path) -> None:
     figure, (above, below) = plt.subplots(
         2, 1, figsize=(7, 6), layout="constrained", sharex=True
     )
@@ -210,31 +139,9 @@ def _failing(found: Numbers, title: str, path: pathlib.Path) -> str:
         "2TA, both emptied": "#d55e00",
         "2TA, algorithm 1": "#0072b2",
     }
-    rows = []
     for name, columns in curves.items():
         above.plot(columns["step"], columns["loss"], color=colours[name], label=name)
         below.plot(columns["step"], columns["long_length"], color=colours[name])
-        events = [event for event in columns["event"] if event]
-        resets = sum("empty" in event for event in events)
-        rows.append(
-            [
-                name,
-                f"{min(columns['loss']):.3f}",
-                f"{columns['loss'][-1]:.3f}",
-                sum("switch" in event for event in events),
-                resets,
-            ]
-        )
-    rows.insert(
-        0,
-        [
-            "iterates themselves",
-            f"{min(first['raw_loss']):.3f}",
-            f"{first['raw_loss'][-1]:.3f}",
-            "",
-            "",
-        ],
-    )
     if "leaves_at" in found:
         for axes in (above, below):
             axes.axvline(found["leaves_at"], color="k", lw=0.6, ls=":")
@@ -243,5 +150,3 @@ def _failing(found: Numbers, title: str, path: pathlib.Path) -> str:
     above.set_ylabel("validation loss, nats a token")
     below.set(xlabel="step", ylabel="iterates in the long average")
     save(figure, path)
-    titles = ["average", "least loss", "last loss", "switches", "averages emptied"]
-    return f"{title}, E = {found['period']} steps\n\n" + table(titles, rows)

@@ -41,7 +41,7 @@ def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
 def test_reverse_copy_trains_and_reports(tmp_path):
     flags = ["--preset=smoke", "--cells=lstm", f"--output_dir={tmp_path}"]
     result = run_binary("reverse_copy", *flags, check=True)
-    assert "| lstm | 3 |" in result.stdout
+    assert "| LSTM | 3 |" in result.stdout
     assert (tmp_path / "reverse_copy.png").stat().st_size > 1000
     (row,) = Rows(tmp_path / "results").read_all()
     assert row["command"] == (
@@ -61,7 +61,7 @@ def test_averaging_computes_every_part(tmp_path):
         f"--output_dir={tmp_path}",
         check=True,
     )
-    for text in ("2TA, E/4", "algorithm 2", "Losses at switches"):
+    for text in ("2TA, E/4", "algorithm 2", "losses at switches"):
         assert text in result.stdout
     assert "Over-fitting, E" in result.stdout and "A new basin, E" in result.stdout
     figures = ("losses", "two_tailed", "overfitting", "basin", "lengths")

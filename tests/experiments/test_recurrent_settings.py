@@ -261,11 +261,17 @@ def test_runs_that_diverged_are_left_out_and_named(tmp_path):
         "parameters": 1000,
         "nats_per_token": {"valid": 1.0, "test": 1.5},
         "whole_sequences_right": 0.25,
+        "step_ms": 10.0,
+        "seconds": 60.0,
+        "settings": {"num_tokens": 100},
     }
     lost = {**done, "name": "bad", "learning_rate": 9.0, "diverged": "nll is nan"}
     del lost["nats_per_token"]
     text = copying_report([lost, done], tmp_path)
-    assert "| lstm | 3 | 1.500 | 25.0% | 0.1 |" in text and "Diverged: bad." in text
+    assert (
+        "| LSTM | 3 | 1.500 | 3.454 | 25.0% | 0.1 | 1 |" in text
+        and "Diverged: bad." in text
+    )
     assert "Diverged" not in copying_report([done], tmp_path)
 
 
