@@ -2,10 +2,13 @@ r"""Measures speed and memory against other libraries; prints and keeps a table.
 
     python -m experiments.benchmark --preset=small --output_dir=runs/benchmark
 
-Runs on the CPU. Every row is written to benchmark.json (all numbers) and benchmark.md
-(the table) of `--output_dir` as soon as it is measured; rows that are there already
-stay, unless they are measured again. `--preset`: smoke (sizes that mean
-nothing), small (a quarter of an hour on two cores), paper (an hour, more repetitions).
+Runs on the CPU. As soon as a row is measured, its numbers are in rows.jsonl of
+`--results_dir` (or of `--output_dir`), and it is in the table of `--output_dir`,
+benchmark.md; rows that are there already stay, unless they are measured again, and a
+benchmark.json of older versions beside rows.jsonl is read, too. Several processes may
+write, but slow each other down, which rows say. `--preset`: smoke (sizes that mean
+nothing), small (half an hour on two cores), paper (more repetitions: an hour and a
+half, projected).
 PyTorch and NLTK, the peers, are optional: `pip install rlm_tf[peers]`.
 
 Rows, W being a width:

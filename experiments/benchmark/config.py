@@ -22,8 +22,11 @@ class Config:
         "Penn Treebank there, the embedded corpus is used.",
     )
     output_dir: str = setting(
-        "runs/benchmark", "Folder for benchmark.json and benchmark.md."
+        "runs/benchmark", "Folder for rows.jsonl and benchmark.md."
+    )
+    results_dir: str = setting(
+        "", "Folder for rows.jsonl; empty: that of --output_dir."
     )
     resume: bool = setting(
-        False, "Skip rows that benchmark.json holds of the same seeds and text."
+        False, "Skip rows that are there, measured with the same seeds and text."
     )

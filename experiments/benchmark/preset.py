@@ -4,6 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 
+# Rows but for their widths, in the table's order; some are measured at each width.
+_ROWS = (
+    "lstm",
+    "cells",
+    "ratios",
+    "averages",
+    "imm",
+    "sampler",
+    "memory",
+    "kneser-ney",
+    "latents",
+    "latent-memory",
+    "grid",
+    "logistic",
+)
+_OF_WIDTHS = {"lstm", "cells", "ratios", "imm", "sampler"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
@@ -108,3 +125,15 @@ PRESETS = {
         scored_pairs=2_000,
     ),
 }
+
+
+def row_names(*presets: Preset) -> list[str]:
+    """Returns the names of the rows of presets, in the table's order."""
+    widths = sorted({width for preset in presets for width in preset.widths})
+    return [
+        name
+        for row in _ROWS
+        for name in (
+            [f"{row}-{width}" for width in widths] if row in _OF_WIDTHS else [row]
+        )
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import pathlib
 import time
 from collections.abc import Callable
 
@@ -21,7 +20,7 @@ def main(config: Config) -> Report:
     Raises:
         ValueError: If an option is impossible, or the output folder holds something
             else.
-        BlockingIOError: If another process writes there.
+        BlockingIOError: If another process measures the same row there.
     """
     if config.preset not in PRESETS:
         raise ValueError(
@@ -38,12 +37,11 @@ def main(config: Config) -> Report:
         raise ValueError(
             f"--rows must be some of {', '.join(rows)}; found {', '.join(unknown)}."
         )
-    with run_lock.held(pathlib.Path(config.output_dir) / "benchmark"):
-        return _measure(config, rows, corpus_name(config.data_dir))
+    return _measure(config, rows, corpus_name(config.data_dir))
 
 
 def _measure(config: Config, rows: dict[str, Callable[[], Row]], corpus: str) -> Report:
-    report = Report(config.output_dir, config.preset)
+    report = Report(config.output_dir, config.preset, config.results_dir)
     inputs = {"seeds": list(config.seeds), "corpus": corpus}
     wanted = [name for name in rows if not config.rows or name in config.rows]
     for number, name in enumerate(wanted, start=1):
@@ -51,20 +49,20 @@ def _measure(config: Config, rows: dict[str, Callable[[], Row]], corpus: str) ->
         if config.resume and report.holds(name, inputs):
             print(f"{place} is there already", flush=True)
             continue
-        print(f"{place} ...", end="", flush=True)
-        start, others = time.perf_counter(), OtherPrograms()
-        row = rows[name]()
-        seconds = time.perf_counter() - start
-        report.add(
-            name,
-            row,
-            [*rows],
-            seconds=seconds,
-            other_programs=others.cores(),
-            inputs=inputs,
-        )
+        with run_lock.held(report.folder / name):
+            print(f"{place} ...", end="", flush=True)
+            start, others = time.perf_counter(), OtherPrograms()
+            row = rows[name]()
+            seconds = time.perf_counter() - start
+            report.add(
+                name,
+                row,
+                seconds=seconds,
+                other_programs=others.cores(),
+                inputs=inputs,
+            )
         print(f" {seconds:6.1f} s", flush=True)
-    print(f"\n{report.table()}\nWritten to {report.folder}.")
+    print(f"\n{report.table()}\nWritten to {report.results.path}.")
     return report
 
 

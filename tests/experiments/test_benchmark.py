@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -15,17 +16,22 @@ import pytest
 
 from experiments.benchmark import imm, kneser_ney, latents, lstm, memory
 from experiments.benchmark import running as benchmark
-from experiments.benchmark.preset import PRESETS, Preset
+from experiments.benchmark.preset import PRESETS, Preset, row_names
 from experiments.benchmark.report import Report
+from experiments.benchmark.stored import read_rows
 from experiments.benchmark.stream import training_stream, windows
+from experiments.benchmark.tables import misses, page_tables
 from experiments.benchmark.timing import Line, Row, Timings
-from experiments.kit import machine
+from experiments.kit import machine, run_lock
 from experiments.kit.machine import OtherPrograms
+from experiments.kit.rows import Rows
 from experiments.kit.timing import duration
 from rlm_tf.models import InBatchContexts
 from tests.experiments.binaries import run_binary
 
 SMOKE = PRESETS["smoke"]
+OLD = pathlib.Path(__file__).parent / "files" / "benchmark.json"
+QUIET = {"seconds": 1.0, "other_programs": 0.1}
 ONE_POINT = Preset(crosstalk_ks=(1,), direct_ks=(), memory_processes=1)
 
 
@@ -50,7 +56,8 @@ def test_smoke_preset(tmp_path, capsys):
         "Kneser-Ney fit, order 3, 2,000 tokens",
     ):
         assert expected in whats
-    stored = json.loads((tmp_path / "benchmark.json").read_text())["rows"]
+    stored = {row["name"]: row["row"] for row in _lines(tmp_path)}
+    assert {row["preset"] for row in stored.values()} == {"smoke"}
     times = stored["imm-8"]["numbers"]["times"]["plain"]
     assert times["repetitions"] == 2
     assert 0 < times["min_ms"] <= times["median_ms"] <= times["quartiles_ms"][1]
@@ -58,9 +65,9 @@ def test_smoke_preset(tmp_path, capsys):
     # The IMM terms act: some positions have five predictions and more behind them.
     assert min(stored["imm-8"]["numbers"]["coverage"].values()) > 0
 
-    before = (tmp_path / "benchmark.json").read_bytes()
+    before = _lines(tmp_path)
     benchmark.main(dataclasses.replace(config, resume=True))
-    assert (tmp_path / "benchmark.json").read_bytes() == before
+    assert _lines(tmp_path) == before
     assert capsys.readouterr().out.count("is there already") == len(rows)
 
 
@@ -108,32 +115,206 @@ def test_help_and_mistake_on_the_command_line():
 # === Report ===
 
 
+def _lines(folder):
+    return [json.loads(line) for line in (folder / "rows.jsonl").open()]
+
+
+def _measured(what, *cells, numbers=None):
+    return Row([Line(what, *cells)], numbers or {})
+
+
 def test_report_replaces_rows_and_keeps_the_others(tmp_path):
-    order = ["a", "b"]
     report = Report(tmp_path, "small")
-    quiet = {"order": order, "seconds": 1.0, "other_programs": 0.1}
-    report.add("b", Row([Line("second")], {}), **quiet)
-    report.add("a", Row([Line("first", ours="1 ms")], {"n": 1}), **quiet)
+    report.add("imm-200", _measured("second"), **QUIET)
+    report.add("lstm-200", _measured("first", "1 ms", numbers={"n": 1}), **QUIET)
     again = Report(tmp_path, "small")
-    assert list(again.rows) == order
+    assert list(again.rows) == ["lstm-200", "imm-200"]
     assert again.table() == (tmp_path / "benchmark.md").read_text()
-    again.add("a", Row([Line("first", ours="2 ms")], {}), **quiet)
+    again.add("lstm-200", _measured("first", "2 ms"), **QUIET)
     table = (tmp_path / "benchmark.md").read_text()
     assert "| first | 2 ms |" in table and "1 ms" not in table
     assert table.index("first") < table.index("second")
     assert "Other programs" not in table
-    again.add("b", Row([Line("second")], {}), **{**quiet, "other_programs": 1.54})
-    assert "not to be trusted" in again.table() and ": b 1.5.\n" in again.table()
+    again.add("imm-200", _measured("second"), seconds=1.0, other_programs=1.54)
+    assert "not to be trusted" in again.table() and ": imm-200 1.5.\n" in again.table()
+
+
+def test_report_has_the_rows_of_other_processes(tmp_path):
+    one, other = (
+        Report(tmp_path / name, "small", tmp_path / "rows") for name in ("1", "2")
+    )
+    one.add("grid", _measured("of one"), **QUIET)
+    other.add("lstm-200", _measured("of the other"), **QUIET)
+    one.add("memory", _measured("last"), **QUIET)
+    assert [row["name"] for row in _lines(tmp_path / "rows")] == [
+        "grid",
+        "lstm-200",
+        "memory",
+    ]
+    table = (tmp_path / "1" / "benchmark.md").read_text()
+    assert table.index("of the other") < table.index("last") < table.index("of one")
 
 
 def test_report_of_something_else(tmp_path):
     report = Report(tmp_path, "small")
-    report.add("a", Row([], {}), ["a"], seconds=1.0, other_programs=None)
-    with pytest.raises(ValueError, match=r"preset 'small'.*another --output_dir"):
+    early = Report(tmp_path, "paper")
+    report.add("grid", Row([], {}), seconds=1.0, other_programs=None)
+    with pytest.raises(
+        ValueError, match=r"preset 'small' \(grid\).*another --output_d"
+    ):
         Report(tmp_path, "paper")
-    (tmp_path / "benchmark.json").write_text('{"rows": {')
-    with pytest.raises(ValueError, match=r"benchmark\.json is not a file of this"):
+    with pytest.raises(ValueError, match=r"preset 'small'"):
+        early.add("memory", Row([], {}), **QUIET)
+    assert list(report.rows) == ["grid"]
+    Rows(tmp_path).write("grid", {"preset": "small"})
+    with pytest.raises(ValueError, match=r"row grid\) is damaged .* without lines"):
         Report(tmp_path, "small")
+
+
+def test_rows_of_older_versions_are_read_and_stay(tmp_path):
+    (tmp_path / "benchmark.json").write_bytes(OLD.read_bytes())
+    report = Report(tmp_path, "small")
+    assert list(report.rows) == ["lstm-200", "grid"]
+    assert report.holds("grid", {"seeds": [1], "corpus": "ptb"})
+    assert not report.holds("grid", {"seeds": [2], "corpus": "ptb"})
+    assert "| LSTM training step, 2 x 200 | 73.5 ms |" in report.table()
+    report.add("grid", _measured("anew"), **QUIET)
+    assert [row["name"] for row in _lines(tmp_path)] == ["grid"]
+    lines = Report(tmp_path, "small").table().splitlines()[2:4]
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| LSTM training step, 2 x 200",
+        "| anew",
+    ]
+    with pytest.raises(ValueError, match=r"preset 'small' \(lstm-200\)"):
+        Report(tmp_path, "paper")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"rows": {', r"benchmark\.json is damaged \("),
+        ('{"rows": {}}', r"benchmark\.json is damaged .* without preset"),
+        ('{"preset": "small", "rows": [1]}', "expected rows by name"),
+        (
+            '{"preset": "small", "rows": {"grid": {}}}',
+            r"benchmark\.json \(row grid\) is damaged .* without lines",
+        ),
+    ],
+)
+def test_damaged_rows_of_older_versions_are_named(text, message, tmp_path):
+    (tmp_path / "benchmark.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        Report(tmp_path, "small")
+
+
+def _of_one_row(monkeypatch, tmp_path, **changes):
+    """Returns settings under which a row `grid` is measured at once."""
+    rows = {"lstm-200": lambda: 1 / 0, "grid": lambda: _measured("anew")}
+    monkeypatch.setattr(benchmark, "_rows", lambda config, preset: rows)
+    monkeypatch.setattr("experiments.benchmark.stream.corpus_name", lambda _: "ptb")
+    return benchmark.Config(
+        preset="small", rows=("grid",), output_dir=str(tmp_path), **changes
+    )
+
+
+def test_an_old_folder_is_resumed(tmp_path, monkeypatch, capsys):
+    (tmp_path / "benchmark.json").write_bytes(OLD.read_bytes())
+    config = _of_one_row(monkeypatch, tmp_path, resume=True)
+    benchmark.main(dataclasses.replace(config, rows=("lstm-200", "grid")))
+    assert capsys.readouterr().out.count("is there already") == 2
+    assert not (tmp_path / "rows.jsonl").exists()
+    benchmark.main(dataclasses.replace(config, seeds=(1, 2)))
+    (line,) = _lines(tmp_path)
+    assert line["row"]["inputs"] == {"seeds": [1, 2], "corpus": "ptb"}
+
+
+def test_rows_may_be_in_another_folder_than_the_table(tmp_path, monkeypatch):
+    config = _of_one_row(monkeypatch, tmp_path, results_dir=str(tmp_path / "results"))
+    benchmark.main(config)
+    assert (tmp_path / "benchmark.md").exists()
+    assert [row["name"] for row in _lines(tmp_path / "results")] == ["grid"]
+
+
+def test_a_row_is_measured_by_one_process(tmp_path, monkeypatch):
+    config = _of_one_row(monkeypatch, tmp_path)
+    with (
+        run_lock.held(tmp_path / "grid"),
+        pytest.raises(BlockingIOError, match="grid is being written by process"),
+    ):
+        benchmark.main(config)
+    with run_lock.held(tmp_path / "lstm-200"):
+        assert list(benchmark.main(config).rows) == ["grid"]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_names_of_rows_are_those_that_are_measured(preset):
+    measured = benchmark._rows(benchmark.Config(preset=preset), PRESETS[preset])
+    assert list(measured) == row_names(PRESETS[preset])
+
+
+def test_rows_of_all_presets_have_one_order():
+    presets = Preset(widths=(8, 300)), Preset(widths=(200,))
+    assert row_names(*presets)[:4] == ["lstm-8", "lstm-200", "lstm-300", "cells-8"]
+
+
+# === Tables of the page ===
+
+
+@pytest.mark.parametrize(
+    ("cells", "missed"),
+    [
+        (("1 ms", "", "1.15 (1.1 to 1.2)", "at most 1"), True),
+        (("1 ms", "", "1.00 (0.9 to 1.2)", "at most 1"), False),
+        (("1 ms", "", "1,044 (900 to 1,200)", "at most 1.5"), True),
+        (("1 ms", "", "1.15 (1.1 to 1.2)", ""), False),
+        (("1.1 min", "", "0.003", "at most 60 s"), True),
+        (("900 ms", "", "1.2", "at most 1 s"), False),
+        (("1 ms", "PyTorch: not installed", "", ""), False),
+    ],
+)
+def test_missed_targets(cells, missed):
+    assert misses(Line("step", *cells)) is missed
+
+
+def test_tables_of_the_page(tmp_path):
+    report = Report(tmp_path, "small")
+    lstm = [
+        Line("LSTM step", "2 ms", "keras.layers.LSTM, XLA: 3 ms", "0.67"),
+        Line("LSTM step", "2 ms", "keras.layers.LSTM: 4 ms", "0.50", "at most 1"),
+        Line("LSTM step", "2 ms", "torch.nn.LSTM: 1 ms", "2.00", "at most 1"),
+    ]
+    report.add("lstm-200", Row(lstm, {}), **{**QUIET, "seconds": 50.0})
+    points = {"points": [{"peak_mib": 1234.4}, {"peak_mib": 5.0}]}
+    report.add("latent-memory", _measured("peak", numbers=points), **QUIET)
+    report.add("latents", _measured("latents"), **{**QUIET, "seconds": 100.0})
+    tables = page_tables(read_rows(Rows(tmp_path)))
+
+    def first_cells(name, cell):
+        lines = tables[name].splitlines()[2:]
+        return [line.strip("| ").split(" | ")[cell] for line in lines]
+
+    # In the order of what is told; what there is no row of is left out.
+    assert first_cells("telling", 2) == [
+        "torch.nn.LSTM: 1 ms",
+        "keras.layers.LSTM: 4 ms",
+    ]
+    assert first_cells("missed", 2) == ["torch.nn.LSTM: 1 ms"]
+    assert [line.split(" | ")[0] for line in tables["latents"].splitlines()[2:]] == [
+        "| latents",
+        "| peak",
+    ]
+    assert tables["cells"].count("\n") == 1
+    assert tables["cost"].splitlines()[2:] == [
+        "| lstm-200 | 50 s |",
+        "| latents | 100 s |",
+        "| latent-memory | 1 s |",
+        "| all | 2.52 min |",
+        "",
+        "The largest process whose memory was measured: 1,234 MiB.",
+    ]
+
+
+# === Other programs ===
 
 
 def test_other_programs_are_those_of_other_processes(tmp_path, monkeypatch):
