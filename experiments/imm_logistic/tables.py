@@ -159,16 +159,15 @@ def claims(numbers: Numbers) -> str:
     return table(("claim", "the paper", "here"), rows, left=range(3))
 
 
-def extra_data(
-    sizes: Sequence[int], means: Mapping[str, Sequence[float]]
-) -> np.ndarray:
+def extra_data(sizes: Sequence[int], means: Mapping[str, np.ndarray]) -> np.ndarray:
     """Returns how many percent more data IMM is worth, where that can be told.
 
     Args:
         sizes: n, increasing.
         means: Mean accuracies at each, by arm.
     """
-    worth = equivalent_sizes(sizes, means["none"], means["imm"]) / np.asarray(sizes)
+    worth = equivalent_sizes(sizes, [*means["none"]], [*means["imm"]])
+    worth = worth / np.asarray(sizes)
     return 100 * (worth[np.isfinite(worth)] - 1)
 
 
