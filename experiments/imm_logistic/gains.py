@@ -1,10 +1,40 @@
-"""What a gain in accuracy is worth in data, and the rule for the ratio."""
+"""Gains in accuracy, what they are worth in data, and the rule for the ratio."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+
+_POINTS = 4000
+
+
+def gain(accuracies: Mapping[str, Sequence[float]]) -> tuple[float, float]:
+    """Returns IMM's mean gain in accuracy, and its standard error.
+
+    Args:
+        accuracies: By arm, of the same data sets: `none`, `imm`.
+    """
+    paired = np.subtract(accuracies["imm"], accuracies["none"])
+    return float(paired.mean()), float(np.std(paired, ddof=1) / np.sqrt(len(paired)))
+
+
+def restricted_accuracy(definition: Mapping[str, Any]) -> float:
+    """Returns how often the likelier label of the exact P_hat is right.
+
+    Args:
+        definition: Of the task: its coefficients, offset, and the bounds of the cube.
+    """
+    # TensorFlow is imported where it is used.
+    from rlm_tf.data import LinearDiscriminant
+
+    names = LinearDiscriminant._fields
+    task = LinearDiscriminant(**{name: definition[name] for name in names})
+    # Midpoints of as many cells of the first feature, which is uniform.
+    places = (np.arange(_POINTS) + 0.5) / _POINTS
+    seen = task.low + (task.high - task.low) * places[:, np.newaxis]
+    return float(task.restricted().probs(seen).numpy().max(axis=1).mean())
 
 
 def equivalent_sizes(

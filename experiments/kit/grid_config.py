@@ -1,10 +1,20 @@
-"""Settings of trainings on the toroidal grid."""
+"""Settings of trainings on the toroidal grid, and the arms of Figure 3."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from experiments.kit.flags import setting
+
+# Temperature of each arm's target; None: no IMM.
+ARMS: Mapping[str, float | None] = {
+    "none": None,
+    "max-utility": 0.0,
+    "softmax T=0.5": 0.5,
+    "softmax T=1.0": 1.0,
+}
+FIXED = "max-utility, fixed lambda"
 
 
 @dataclasses.dataclass(frozen=True)

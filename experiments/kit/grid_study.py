@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tqdm
 
-from experiments.kit.grid_config import ReinforceConfig
+from experiments.kit.grid_config import ARMS, FIXED, ReinforceConfig
 from rlm_tf.batched_runs.reinforce_runs import GridTables
 from rlm_tf.envs import (
     grid_pomdp,
@@ -22,15 +21,6 @@ from rlm_tf.envs import (
 from rlm_tf.models import ReinforceRuns, published_reinforce_ratio
 from rlm_tf.objective_model.term import coefficient_from_ratio
 from rlm_tf.restricted import Belief, FastInformedBound, alpha_vector_policy
-
-# Temperature of each arm's target; None: no IMM.
-ARMS: Mapping[str, float | None] = {
-    "none": None,
-    "max-utility": 0.0,
-    "softmax T=0.5": 0.5,
-    "softmax T=1.0": 1.0,
-}
-FIXED = "max-utility, fixed lambda"
 
 
 class Arm(NamedTuple):

@@ -11,12 +11,12 @@ import tensorflow as tf
 from experiments.imm_consistency import study as consistency
 from experiments.imm_consistency.config import ConsistencyConfig
 from experiments.imm_logistic.config import LogisticConfig
-from experiments.imm_logistic.report import claims
 from experiments.imm_logistic.study import LogisticStudy
+from experiments.imm_logistic.tables import claims
 from experiments.imm_questions import digits
 from experiments.imm_reinforce.study import figure_3
-from experiments.kit.grid_config import ReinforceConfig
-from experiments.kit.grid_study import FIXED, Arm, GridStudy
+from experiments.kit.grid_config import FIXED, ReinforceConfig
+from experiments.kit.grid_study import Arm, GridStudy
 from experiments.kit.json_files import write_json
 from experiments.kit.mixtures import mixed_accuracies
 from rlm_tf.models import LogisticWeights
@@ -71,12 +71,15 @@ def test_claims_are_counted(rng):
         accuracies = {"none": plain, "imm": helped, "interpolation": plain - 0.01}
         accuracies["noising 0.1"] = helped + 0.01
         cells.append({"size": size, "accuracies": accuracies})
-    text = claims({"cells": cells})
-    assert "at 3 of 3 sizes" in text
-    assert "smaller with IMM at 2 sizes" in text
-    assert "largest at n = 2" in text and "half of that at n = 2, 4;" in text
-    assert "noising with the best ratio in hindsight at 0 sizes" in text
-    assert "than interpolation at 3 sizes" in text
+    config = {"coefficients": [1.0, 1.0, 1.0], "offset": 0.0, "low": -1.0, "high": 1.0}
+    text = claims({"cells": cells, "config": config})
+    assert "IMM is better on average | always | at 3 of 3 sizes" in text
+    assert "smaller with IMM | typically | at 2 of 3 sizes" in text
+    assert "| at n = 2 (+0." in text and "half of that at n = 2, 4;" in text
+    assert "noising with the best ratio in hindsight | - | at 0 of 3 sizes" in text
+    assert "than interpolation | - | at 3 of 3 sizes" in text
+    # Accuracies of IMM are about 0.67, 0.62 and 0.65.
+    assert "IMM is better than P_hat alone, 0.708 | - | at 0 of 3 sizes" in text
 
 
 # === Rows ===

@@ -6,6 +6,8 @@ Means and, of Figure 3, sample standard deviations over 30 seeds of the mean ret
 
 from __future__ import annotations
 
+SEEDS = 30
+
 # Arm -> epochs -> mean, 10th and 90th percentile, standard deviation.
 FIGURE_3: dict[str, dict[int, tuple[float, float, float, float]]] = {
     "none": {
