@@ -20,9 +20,7 @@ from experiments.mi_vae.studies import PRESETS, STUDIES
 
 def define() -> None:
     """Defines the flags that are no settings."""
-    flags.DEFINE_enum(
-        "study", None, sorted([*STUDIES, "signal"]), "The runs of a study."
-    )
+    flags.DEFINE_enum("study", None, sorted(STUDIES), "The runs of a study.")
     flags.DEFINE_list("only", [], "Of a study, only runs like these (* for anything).")
     flags.DEFINE_integer(
         "trials", 0, "Points of a search over learning rate, lambda, ...", lower_bound=0

@@ -22,13 +22,13 @@ from experiments.mi_vae import (
     symbols_report,
     training,
 )
+from experiments.mi_vae.tables import study_tables
 from rlm_tf.data import Corpus, Vocabulary, load_corpus
 from rlm_tf.serving import check_export_path, export_latent_model
 from rlm_tf.training import TrainingDivergedError
 
 FLAGS = flags.FLAGS
 
-_STUDIES = {**studies.STUDIES, "signal": signal.models}
 _OF_TRIALS = ("search", "initial", "trade", "regularisation")
 
 
@@ -97,18 +97,14 @@ def _report(rows: list[dict[str, Any]], output: pathlib.Path) -> None:
     if not rows:
         raise ValueError(f"{output}: no point was finished.")
     output.mkdir(parents=True, exist_ok=True)
+    tables = list(study_tables(FLAGS.study, rows).values())
     if FLAGS.study == "signal":
-        tables = [signal.signal_table(rows)]
         signal.signal_figure(rows, output / "signal.png")
     elif FLAGS.study == "sentences":
-        tables = [sentences_report.sentences_table(rows)]
-        tables.append(sentences_report.best_table(rows))
         sentences_report.sentences_figure(rows, output / "sentences.png")
     else:
-        tables = [report.points_table(rows)]
         report.pareto_figure(rows, output / "pareto.png")
     if FLAGS.study == "symbols":
-        tables.append(symbols_report.levels_table(rows))
         symbols_report.panels_figure(rows, output / "symbols.png")
         symbols_report.rates_figure(rows, output / "rates.png")
     if FLAGS.study != "signal":
@@ -186,7 +182,7 @@ def _configs() -> dict[str, VaeConfig]:
         raise ValueError("--only chooses runs of a study; give --study, too.")
     if FLAGS.study:
         run_flags.refuse_settings_beside_study(VaeConfig, ("preset",))
-        chosen = _STUDIES[FLAGS.study](seeds)
+        chosen = studies.STUDIES[FLAGS.study](seeds)
     else:
         config = without_idle(
             config_flags.config_from_flags(studies.PRESETS[FLAGS.preset]),

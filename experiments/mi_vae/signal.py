@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -12,9 +12,8 @@ import tensorflow as tf
 
 from experiments.kit.drawing import save, table
 from experiments.kit.run_list import Run
-from experiments.kit.vae_config import VaeConfig
 from experiments.mi_vae import training
-from experiments.mi_vae.studies import RENYI_ALPHA, line_settings
+from experiments.mi_vae.studies import RENYI_ALPHA
 from rlm_tf.data import UniformSymbols
 from rlm_tf.evaluation import gradient_signal
 from rlm_tf.models import MonteCarloVAE
@@ -35,19 +34,6 @@ _OBJECTIVES: dict[str, dict[str, Any]] = {
 _GROUPS = {"proposal": "-", "model": ":"}
 _BATCH = 64
 _REPEATS = 100
-
-
-def models(seeds: list[int]) -> dict[str, VaeConfig]:
-    """The two models whose gradients are looked at, trained halfway."""
-    return {
-        f"{name}-seed{seed}": dataclasses.replace(
-            VaeConfig(steps=1000, lambda_=0.2),
-            **line_settings(estimator, 16, "kl"),
-            seed=seed,
-        )
-        for name, estimator in (("normal", "dreg"), ("categorical", "vimco"))
-        for seed in seeds
-    }
 
 
 def with_measurement(run: Run) -> Run:
@@ -104,7 +90,7 @@ def _measure(
     return gradient_signal(other, tf.constant(batch), _REPEATS)
 
 
-def signal_table(rows: list[Row]) -> str:
+def signal_table(rows: Sequence[Row]) -> str:
     """Returns the ratios of signal to noise, proposal / model, a column for each K.
 
     The last column has the largest standard error of the line.
@@ -137,7 +123,7 @@ def _pair(field: str, points: list[Row]) -> str:
     return " / ".join(f"{max(values):.2f}" for values in groups)
 
 
-def signal_figure(rows: list[Row], path: pathlib.Path) -> None:
+def signal_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws the ratios against K: a column an objective, a row a model.
 
     Bars are standard errors.

@@ -191,10 +191,24 @@ def sentences(seeds: list[int]) -> dict[str, VaeConfig]:
     return found
 
 
+def signal(seeds: list[int]) -> dict[str, VaeConfig]:
+    """The two models whose gradients are looked at, trained halfway."""
+    return {
+        f"{name}-seed{seed}": dataclasses.replace(
+            VaeConfig(steps=1000, lambda_=0.2),
+            **line_settings(estimator, 16, "kl"),
+            seed=seed,
+        )
+        for name, estimator in (("normal", "dreg"), ("categorical", "vimco"))
+        for seed in seeds
+    }
+
+
 STUDIES = {
     "symbols": symbols,
     "many_symbols": many_symbols,
     "sentences": sentences,
+    "signal": signal,
 }
 
 # Section 5.7.1, of 16 samples and the KL objective.

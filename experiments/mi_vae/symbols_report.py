@@ -43,34 +43,47 @@ _LEAST = 1e-4
 def levels_table(rows: Sequence[Row]) -> str:
     """Returns the least excess of the NLL over the entropy at levels of usage.
 
-    Levels are the published ones as shares of the entropy, so that numbers of another
-    number of symbols stand beside the published, of which it is not known how two
-    numbers of samples were grouped. Of several seeds, means; levels must be reached
-    with all.
+    Of several seeds, means; levels must be reached with all.
     """
-    entropy = _entropy(rows)
-    shares = [level / SYMBOL_ENTROPY for level in SYMBOL_LEVELS]
-    lines = []
+    members = lines_of(rows)
+    lines = [
+        [name, len(members[name]), *(f"{_cell(a)} / {_cell(b)}" for a, b in pairs)]
+        for name, pairs in excesses(rows).items()
+    ]
+    titles = [f"usage >= {level:.2f}" for level in usage_levels(rows)]
+    return table(["line", "points", *titles], lines)
+
+
+def _cell(excess: float) -> str:
+    return "-" if math.isnan(excess) else f"{excess:.3f}"
+
+
+def usage_levels(rows: Sequence[Row]) -> list[float]:
+    """Returns the published levels of usage as the same shares of the rows' entropy."""
+    return [level / SYMBOL_ENTROPY * symbols_entropy(rows) for level in SYMBOL_LEVELS]
+
+
+def excesses(rows: Sequence[Row]) -> dict[str, list[tuple[float, float]]]:
+    """Returns how far the least NLL is above the entropy, a pair a level of usage.
+
+    A pair is ours and the published, nats; not a number: no point has so much usage, or
+    it was not read. How the published lines group two numbers of samples is not known.
+    """
+    found = {}
     for name, members in lines_of(rows).items():
         least = np.mean(
             [
-                _least(members, seed, [share * entropy for share in shares])
+                _least(members, seed, usage_levels(rows))
                 for seed in distinct(row["config"]["seed"] for row in members)
             ],
             axis=0,
         )
         published = LEAST_NLL.get(name.removesuffix(", terms"), [math.nan] * len(least))
-        cells = [
-            f"{_excess(own, entropy)} / {_excess(theirs, SYMBOL_ENTROPY)}"
+        found[name] = [
+            (own - symbols_entropy(rows), theirs - SYMBOL_ENTROPY)
             for own, theirs in zip(least, published, strict=True)
         ]
-        lines.append([name, len(members), *cells])
-    titles = [f"usage >= {share * entropy:.2f}" for share in shares]
-    return table(["line", "points", *titles], lines)
-
-
-def _excess(nll: float, entropy: float) -> str:
-    return "-" if math.isnan(nll) else f"{nll - entropy:.3f}"
+    return found
 
 
 def _least(members: Sequence[Row], seed: int, levels: Sequence[float]) -> np.ndarray:
@@ -82,7 +95,7 @@ def _least(members: Sequence[Row], seed: int, levels: Sequence[float]) -> np.nda
 
 def panels_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws the Pareto frontiers of every published figure in a panel of its own."""
-    entropy = _entropy(rows)
+    entropy = symbols_entropy(rows)
     lines = lines_of(rows)
     figure, grid = plt.subplots(
         3, 3, figsize=(15, 12), sharex=True, sharey=True, layout="constrained"
@@ -137,7 +150,7 @@ def rates_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
 
     All points, not only those of the frontiers; VQ-VAEs have no estimate.
     """
-    entropy = _entropy(rows)
+    entropy = symbols_entropy(rows)
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
     kinds: dict[str, list[Row]] = {}
     for row in rows:
@@ -159,5 +172,6 @@ def rates_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
     save(figure, path)
 
 
-def _entropy(rows: Sequence[Row]) -> float:
+def symbols_entropy(rows: Sequence[Row]) -> float:
+    """Returns the entropy of a symbol, nats."""
     return math.log(rows[0]["config"]["num_symbols"])
