@@ -101,8 +101,9 @@ def run_study(study: Study, about: str) -> None:
 
 def _run(study: Study) -> None:
     from experiments.kit import machine, run_lock
+    from experiments.kit.folders import remove
     from experiments.kit.rows import Rows
-    from experiments.kit.run_files import check_converged, remove
+    from experiments.kit.run_files import check_converged
 
     wanted = FLAGS.parts or list(study.parts)
     unknown = [name for name in wanted if name not in study.parts]
@@ -160,8 +161,8 @@ def _run(study: Study) -> None:
 
 def _compute(study: Study, part: str, config: Any, folder: pathlib.Path) -> Numbers:
     """Computes a part anew, or goes on with what its folder holds."""
+    from experiments.kit.folders import remove
     from experiments.kit.json_files import read_json, write_json
-    from experiments.kit.run_files import remove
 
     compute: Compute = study.function(study.parts[part])
     if part not in study.resuming:

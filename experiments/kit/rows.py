@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from experiments.kit import json_files
-from experiments.kit.run_files import remove
+from experiments.kit.folders import remove
 from rlm_tf.file_errors import naming
 
 FILE = "rows.jsonl"

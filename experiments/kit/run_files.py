@@ -17,6 +17,7 @@ import tensorflow as tf
 import tqdm
 
 from experiments.kit import run_workers
+from experiments.kit.folders import remove
 from experiments.kit.json_files import first_not_finite
 from experiments.kit.machine import OtherPrograms
 from rlm_tf.averaging import WeightAveraging
@@ -49,14 +50,6 @@ def clear_run(folder: pathlib.Path) -> None:
         remove(folder / name)
     for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
         remove(folder / name)
-
-
-def remove(path: pathlib.Path) -> None:
-    """Removes a file or a folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def fit_resumably(

@@ -13,9 +13,9 @@ from absl import flags
 from experiments.kit import flags as config_flags
 from experiments.kit import recurrent_config as configs
 from experiments.kit import run_workers, tuning
+from experiments.kit.folders import remove
 from experiments.kit.json_files import read_json, write_json
 from experiments.kit.ranges import Space
-from experiments.kit.run_files import remove
 from experiments.kit.run_settings import check_same_settings, settings_of
 from experiments.mogrifier_lm import evaluating, training
 from experiments.mogrifier_lm.presets import PRESETS
