@@ -1,13 +1,12 @@
-"""Tables and figures from rows of results."""
+"""Tables that all studies of `imm_lm` share, from rows of results."""
 
 from __future__ import annotations
 
-import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
+from experiments.kit.drawing import table, with_deviation
 
 Row = dict[str, Any]
 # What a row must have to be reported.
@@ -30,39 +29,17 @@ NEEDS = (
     "curve",
 )
 
-# Settings that mean something for some arms only.
-_SETTINGS_OF = {
-    "imm-": ("restricted_text", "coefficient"),
-    "imm-in-batch": (
-        "min_count",
-        "pass_mode",
-        "separate_clipping",
-        "bank_size",
-        "bank_target",
-    ),
-    "imm-sampled": ("k", "every", "gradient", "variant"),
-    "noising": ("gamma0",),
-}
-
-# Two readable, colour-blind-safe hues an arm family; the rest fall back to the cycle.
-_COLOURS = {
-    "none": "#4c4c4c",
-    "noising-bigram-kn": "#e69f00",
-    "noising-bigram-kn-dropout-0.4": "#b8860b",
-    "imm-in-batch": "#0072b2",
-    "imm-in-batch-count1": "#56b4e9",
-    "imm-in-batch-all": "#009e73",
-    "imm-sampled": "#cc79a7",
-    "interpolation": "#d55e00",
-    "imm-sampled-k1-every1": "#f0a3b5",
-    "imm-sampled-k10-every5": "#cc79a7",
-    "imm-sampled-k10-every1": "#882255",
-}
+_TEXTS = ("valid", "test")
 
 
 def group_of(name: str) -> str:
     """Returns a run's name without its seed."""
     return re.sub(r"-seed\d+$", "", name)
+
+
+def without_part(name: str) -> str:
+    """Returns a group's name without the part of the text that it was trained on."""
+    return re.sub(r"-\d+th$", "", name)
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -74,13 +51,9 @@ def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def spread(values: Sequence[float | None]) -> str:
-    """Returns `mean +/- standard deviation`, or the one value there is."""
+    """Returns `mean ± standard deviation`, or the one value there is."""
     known = [value for value in values if value is not None]
-    if not known:
-        return "-"
-    if len(known) == 1:
-        return f"{known[0]:.2f}"
-    return f"{np.mean(known):.2f} ± {np.std(known, ddof=1):.2f}"
+    return with_deviation(known) if known else "-"
 
 
 def number(value: float | None) -> float:
@@ -88,21 +61,28 @@ def number(value: float | None) -> float:
     return float("nan") if value is None else float(value)
 
 
-def perplexity_table(rows: Sequence[Row]) -> str:
-    """Returns a Markdown table: one line a group, mean and spread over seeds."""
+def perplexity_table(
+    rows: Sequence[Row],
+    times: bool = True,
+    published: Mapping[str, Sequence[float]] | None = None,
+) -> str:
+    """Returns a Markdown table: one line a group, mean and deviation over seeds.
+
+    Args:
+        rows: A row a run.
+        times: Whether there is a column with the time of a step.
+        published: What others report: validation and test perplexity.
+    """
     sources = {"same": "mixed with P_hat"}
     if any(row["config"]["fraction"] < 1 for row in rows):
         sources["all"] = "mixed with P_hat of all text"
     mixed = [f"{label}: valid | test | mu" for label in sources.values()]
-    columns = ["seeds", "valid", "test", *mixed, "ms/step"]
-    lines = [
-        f"| arm | {' | '.join(columns)} |",
-        f"| --- |{' ---: |' * (4 + 3 * len(sources))}",
-    ]
-    for name, members in grouped(rows).items():
+    titles = ["arm", "seeds", "valid", "test", *" | ".join(mixed).split(" | ")]
+    lines = []
+    for name, members in _labelled(rows).items():
         cells = [
             name,
-            str(len(members)),
+            len(members),
             spread([row["perplexity"]["valid"] for row in members]),
             spread([row["perplexity"]["test"] for row in members]),
             *[
@@ -110,49 +90,69 @@ def perplexity_table(rows: Sequence[Row]) -> str:
                 for source in sources
                 for key in ("valid", "test", "mu")
             ],
-            spread([row.get("step_ms") for row in members]),
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append([*cells, spread([row.get("step_ms") for row in members])])
+    for name, found in (published or {}).items():
+        known = [name, "-", *map(str, found)]
+        lines.append([*known, *["-"] * (len(titles) + 1 - len(known))])
+    if times:
+        return table([*titles, "ms/step"], lines)
+    return table(titles, [line[:-1] for line in lines])
 
 
-def induced_table(rows: Sequence[Row]) -> str:
+def induced_table(
+    rows: Sequence[Row], published: Mapping[str, Sequence[float]] | None = None
+) -> str:
     """Returns Table 1 of the paper for these models: perplexity on the bigram task.
 
     Left out are tokens whose short context the training text lacks; for Kneser-Ney,
     those it thinks impossible.
+
+    Args:
+        rows: A row a run.
+        published: What others report: training, validation and test perplexity.
     """
-    lines = [
-        "| model | train | valid | test | left out (valid / test) |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    for name, members in grouped(rows).items():
+    lines: list[Sequence[Any]] = []
+    for name, members in _labelled(rows).items():
         induced = [row["induced_perplexity"] for row in members]
-        left_out = " / ".join(
-            str(induced[0][text]["left_out"]) for text in ("valid", "test")
+        mixture = members[0]["config"]["arm"] == "interpolation"
+        lines.append(
+            (
+                f"{name} (the model in it)" if mixture else name,
+                *(
+                    spread([each[text]["perplexity"] for each in induced])
+                    for text in ("train", *_TEXTS)
+                ),
+                " / ".join(str(induced[0][text]["left_out"]) for text in _TEXTS),
+            )
         )
-        cells = [name]
-        for text in ("train", "valid", "test"):
-            cells.append(spread([each[text]["perplexity"] for each in induced]))
-        lines.append(f"| {' | '.join([*cells, left_out])} |")
     fractions = {row["config"]["fraction"] for row in rows}
     if len(fractions) == 1:
         sources = ("same",) if fractions == {1.0} else ("same", "all")
         lines += [_kneser_ney_line(rows[0], source) for source in sources]
-    return "\n".join(lines)
+    for name, found in (published or {}).items():
+        lines.append((name, *(f"{value:.2f}" for value in found), "-"))
+    titles = ("model", "train", *_TEXTS, "left out (valid / test)")
+    return table(titles, lines)
 
 
-def _kneser_ney_line(row: Row, source: str) -> str:
+def _labelled(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Returns the rows of each group; of one part of the text, names lack it."""
+    groups = grouped(rows)
+    if len({row["config"]["fraction"] for row in rows}) > 1:
+        return groups
+    return {without_part(name): members for name, members in groups.items()}
+
+
+def _kneser_ney_line(row: Row, source: str) -> Sequence[str]:
     known = row["restricted_perplexity"][source]
     perplexities = [
         f"{known[text]['perplexity']:.2f}" if text in known else "-"
-        for text in ("train", "valid", "test")
+        for text in ("train", *_TEXTS)
     ]
-    impossible = " / ".join(
-        str(known[text]["impossible"]) for text in ("valid", "test")
-    )
+    impossible = " / ".join(str(known[text]["impossible"]) for text in _TEXTS)
     name = f"Kneser-Ney of {'all' if source == 'all' else 'the same'} text"
-    return f"| {' | '.join([name, *perplexities, impossible])} |"
+    return (name, *perplexities, impossible)
 
 
 def rates_line(rows: Sequence[Row]) -> str:
@@ -181,138 +181,3 @@ def provenance(rows: Sequence[Row]) -> str:
         f"{', '.join(sorted({row['machine'] for row in rows}))}{busy}. Commits: "
         f"{', '.join(commits)}. {every} the command."
     )
-
-
-def _matters(key: str, arm: str) -> bool:
-    owners = [owner for owner, keys in _SETTINGS_OF.items() if key in keys]
-    return not owners or any(arm.startswith(owner) for owner in owners)
-
-
-def settings_table(rows: Sequence[Row]) -> str:
-    """Returns a Markdown table of the settings in which the rows differ.
-
-    `coverage` is the share of the positions with a whole short context that are in the
-    in-batch IMM term; `lambda / coverage` compares their weights in it (with contexts
-    of one word, the main loss of a position has weight 1).
-    """
-    keys = [
-        key
-        for key in rows[0]["config"]
-        if len({str(row["config"][key]) for row in rows}) > 1
-    ]
-    lines = [
-        f"| run | {' | '.join(keys)} | coverage | lambda / coverage | valid | test |",
-        f"| --- | {' | '.join('---' for _ in keys)} | ---: | ---: | ---: | ---: |",
-    ]
-    for row in rows:
-        arm = row["config"]["arm"]
-        cells = [str(row["config"][key]) if _matters(key, arm) else "" for key in keys]
-        both = [spread([row["perplexity"][text]]) for text in ("valid", "test")]
-        matched = ["", ""]
-        coverage = row["curve"][-1].get("imm_coverage")
-        if coverage and arm == "imm-in-batch":
-            weight = row["config"]["coefficient"] / coverage
-            matched = [f"{coverage:.2f}", f"{weight:.2f}"]
-        lines.append(f"| {row['name']} | {' | '.join([*cells, *matched, *both])} |")
-    return "\n".join(lines)
-
-
-def counts_table(rows: Sequence[Row]) -> str:
-    """Returns a Markdown table of how many predictions positions have, for each bank.
-
-    Counted over an epoch that starts with an empty bank, for the restricted models'
-    short contexts.
-    """
-    lines = [
-        "| bank | filled up to | mean | alone | below 5 | 10 % | 25 % | 50 % | 75 % "
-        "| 90 % |",
-        f"| ---: {'| ---: ' * 9}|",
-    ]
-    distributions = {}
-    for row in rows:
-        size, target = row["config"]["bank_size"], 0
-        if size:
-            target = row["config"]["bank_target"] or row["config"]["min_count"]
-        if row["effective_counts"]:
-            distributions[size, target] = row["effective_counts"]
-    for (size, target), counts in sorted(distributions.items()):
-        shares = [f"{counts[key]:.2f}" for key in ("share_alone", "share_below_5")]
-        quantiles = [f"{value:g}" for value in counts["quantiles"].values()]
-        numbers = [f"{size:,}", str(target), f"{counts['mean']:.1f}"]
-        lines.append(f"| {' | '.join([*numbers, *shares, *quantiles])} |")
-    return "\n".join(lines)
-
-
-def learning_curves(rows: Sequence[Row], path: pathlib.Path, title: str) -> bool:
-    """Writes a figure of validation perplexity against epochs.
-
-    Interpolation is left out: it is not trained, its curve would be that of the model
-    before it is mixed.
-
-    Returns:
-        Whether there was anything to draw.
-    """
-    rows = [row for row in rows if row["config"]["arm"] != "interpolation"]
-    if not rows:
-        return False
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7.2, 4.4), layout="constrained")
-    draw_learning_curves(axes, rows)
-    axes.set_title(title, fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    pyplot.close(figure)
-    return True
-
-
-def draw_learning_curves(axes: Any, rows: Sequence[Row]) -> None:
-    """Draws a line an arm, the mean over seeds, and a band of their range.
-
-    Arms that never reached a finite perplexity are left out.
-    """
-    from matplotlib import ticker
-
-    lowest, longest, starts = np.inf, 1, []
-    for name, members in grouped(rows).items():
-        # Reloading the best weights makes the best so far the model that is kept.
-        curves = [
-            np.fmin.accumulate([number(p["val_perplexity"]) for p in row["curve"]])
-            for row in members
-        ]
-        length = min(len(curve) for curve in curves)
-        longest = max(longest, length)
-        stacked = np.array([curve[:length] for curve in curves])
-        mean = stacked.mean(axis=0)
-        if not np.isfinite(mean).any():
-            continue
-        epochs = np.arange(1, length + 1)
-        colour = colour_of(name)
-        label = f"{name}, {mean[-1]:.1f} in the end"
-        (line,) = axes.plot(epochs, mean, label=label, color=colour, linewidth=1.8)
-        if len(curves) > 1:
-            low, high = stacked.min(axis=0), stacked.max(axis=0)
-            axes.fill_between(
-                epochs, low, high, color=line.get_color(), alpha=0.2, linewidth=0
-            )
-        lowest = min(lowest, np.nanmin(mean))
-        # The best so far never rises: its first value is its largest.
-        starts.append(np.nanmax(mean[length // 6 :]))
-    if starts:
-        axes.set_ylim(lowest * 0.97, max(starts) * 1.05)
-    axes.set_xlim(0, 1.02 * longest)
-    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("validation perplexity (best so far)")
-    axes.grid(alpha=0.25)
-    if starts:
-        axes.legend(frameon=False, fontsize=8)
-
-
-def colour_of(name: str) -> str | None:
-    """Returns the colour of an arm in every figure, or None for the next free one."""
-    without_part = re.sub(r"-\d+th$", "", name)
-    return _COLOURS.get(without_part)

@@ -10,6 +10,7 @@ from absl import flags
 
 from experiments.imm_lm import config as configs
 from experiments.imm_lm import projection, report, training
+from experiments.imm_lm.curves import learning_curves
 from experiments.imm_lm.studies import STUDIES, Run
 from experiments.kit import flags as config_flags
 from experiments.kit import run_flags, run_list
@@ -123,7 +124,7 @@ def _report(rows: list[report.Row], output: pathlib.Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
     (output / "table.md").write_text(text, "utf-8")
     figure = output / "learning_curves.png"
-    drawn = report.learning_curves(rows, figure, title)
+    drawn = learning_curves(rows, figure, title)
     print(f"\n{text}\n{output / 'table.md'}", flush=True)
     if drawn:
         print(figure, flush=True)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from experiments.imm_lm.config import RunConfig
-from experiments.imm_lm.report import Row, colour_of, number
+from experiments.imm_lm.curves import colour_of
+from experiments.imm_lm.report import Row, number
+from experiments.imm_lm.studies import TUNED
+from experiments.kit.drawing import table
 from rlm_tf.evaluation import ScalingLaw, fit_scaling_law
+
+_TEXTS = ("valid", "test")
 
 
 def arm_of(row: Row) -> str:
@@ -40,43 +45,95 @@ def can_be_fitted(rows: Sequence[Row]) -> bool:
     return bool(rows) and len(mean_losses(_alike(rows), "test").get("none", {})) >= 3
 
 
-def scarcity_table(rows: Sequence[Row], text: str = "test") -> str:
-    """Returns a Markdown table with the fitted law and equivalent amounts of text.
+def law_table(rows: Sequence[Row]) -> str:
+    """Returns a Markdown table of the law of loss against text, fitted to arm none.
 
-    The law is fitted to the runs of arm none with the usual number of epochs; runs with
-    another number are listed, not compared. An asterisk marks amounts outside those of
-    the fit, where the law extrapolates.
+    Once to the runs with the usual number of epochs and, where there are others, once
+    to all.
     """
     alike = _alike(rows)
-    usual = alike[0]["config"]["epochs"]
-    losses, law = mean_losses(alike, text), _law(alike, text)
-    plain = losses["none"]
-    lines = [
-        f"`L(D) = E + B / D^b` of arm none ({text}, {usual} epochs): "
-        f"E = {law.irreducible:.3f}, B = {law.amplitude:.3g}, b = {law.exponent:.3f}, "
-        f"root mean square error {law.residual:.4f} nats over {len(plain)} amounts."
-        f"{_other_fit(rows, alike, text)}",
-        "",
-        "| training tokens | arm | epochs | perplexity | none needs | worth |",
-        "| ---: | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for arm, points in losses.items():
-        for tokens, loss in points.items():
-            needed = law.equivalent_tokens(loss)
-            inside = 0.99 * min(plain) <= needed <= 1.01 * max(plain)
-            mark = "" if inside else "*"
+    fitted = {f"{alike[0]['config']['epochs']} epochs": alike}
+    if len(alike) < len(rows):
+        fitted["any number of epochs"] = list(rows)
+    lines = []
+    for what, members in fitted.items():
+        for text in _TEXTS:
+            law = _law(members, text)
             lines.append(
-                f"| {tokens:,} | {arm} | {usual} | {np.exp(loss):.2f} | "
-                f"{needed:,.0f}{mark} | {needed / tokens:.2f}x{mark} |"
+                (
+                    f"{text}, {what}",
+                    len(mean_losses(members, text)["none"]),
+                    f"{law.irreducible:.2f}",
+                    f"{law.amplitude:.1f}",
+                    f"{law.exponent:.3f}",
+                    f"{law.residual:.4f}",
+                )
             )
-    others = [row for row in rows if row["config"]["epochs"] != usual]
-    for row in others:
-        perplexity = number(row["perplexity"][text])
+    titles = ("fitted to", "amounts", "E", "B", "b", "root mean square error, nats")
+    return table(titles, lines)
+
+
+def scarcity_table(rows: Sequence[Row]) -> str:
+    """Returns a Markdown table of perplexities and what they are worth in text.
+
+    The worth is by how much more text arm none would reach the same perplexity, by the
+    law fitted to its runs with the usual number of epochs; runs with another number are
+    listed, not compared. An asterisk marks amounts outside those of the fit, where the
+    law extrapolates. Cells are valid / test.
+    """
+    alike = _alike(rows)
+    laws = {text: _law(alike, text) for text in _TEXTS}
+    amounts = list(mean_losses(alike, "test")["none"])
+    groups: dict[tuple[int, int, int, str], list[Row]] = {}
+    for row in rows:
+        arm, epochs = arm_of(row), row["config"]["epochs"]
+        # Runs of the usual number of epochs first, arms in the order of their tuning.
+        place = list(TUNED).index(arm) if arm in TUNED else len(TUNED)
+        tokens = row["corpus"]["train_tokens"]
+        order = (epochs != alike[0]["config"]["epochs"], tokens, place, arm)
+        groups.setdefault(order, []).append(row)
+    lines = []
+    for (other, tokens, _, arm), members in sorted(groups.items()):
+        worth = [
+            "" if other else _worth(laws[text], members, text, amounts)
+            for text in _TEXTS
+        ]
         lines.append(
-            f"| {row['corpus']['train_tokens']:,} | {arm_of(row)} | "
-            f"{row['config']['epochs']} | {perplexity:.2f} | | |"
+            (
+                f"{tokens:,}",
+                arm,
+                members[0]["config"]["epochs"],
+                _both([row["perplexity"] for row in members]),
+                _both([row["interpolation"]["same"] for row in members]),
+                " / ".join(filter(None, worth)),
+            )
         )
-    return "\n".join(lines)
+    titles = (
+        "training tokens",
+        "arm",
+        "epochs",
+        "perplexity",
+        "mixed with P_hat",
+        "worth",
+    )
+    return table(titles, lines, left=(1,))
+
+
+def _both(found: Sequence[Mapping[str, float | None]]) -> str:
+    means = (np.mean([number(each[text]) for each in found]) for text in _TEXTS)
+    return " / ".join(f"{mean:.2f}" for mean in means)
+
+
+def _worth(
+    law: ScalingLaw, rows: Sequence[Row], text: str, amounts: Sequence[int]
+) -> str:
+    tokens = rows[0]["corpus"]["train_tokens"]
+    losses = mean_losses(rows, text).get(arm_of(rows[0]))
+    if losses is None:
+        return "-"
+    needed = law.equivalent_tokens(losses[tokens])
+    inside = 0.99 * min(amounts) <= needed <= 1.01 * max(amounts)
+    return f"{needed / tokens:.2f}x{'' if inside else '*'}"
 
 
 def _alike(rows: Sequence[Row]) -> list[Row]:
@@ -89,16 +146,6 @@ def _alike(rows: Sequence[Row]) -> list[Row]:
 def _law(rows: Sequence[Row], text: str) -> ScalingLaw:
     plain = mean_losses(rows, text)["none"]
     return fit_scaling_law(np.array(list(plain)), np.array(list(plain.values())))
-
-
-def _other_fit(rows: Sequence[Row], alike: list[Row], text: str) -> str:
-    if len(alike) == len(rows):
-        return ""
-    law = _law(rows, text)
-    return (
-        f" With the runs of other epochs as well: E = {law.irreducible:.3f}, "
-        f"B = {law.amplitude:.3g}, b = {law.exponent:.3f}."
-    )
 
 
 def scarcity_figure(

@@ -1,4 +1,4 @@
-"""The lists of runs behind the tables of experiments/README.md."""
+"""The lists of runs behind the tables of the study's page."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def arm_config(base: RunConfig, arm: str, **changes: Any) -> RunConfig:
     if "dropout" not in TUNED[arm]:
         raise ValueError(
             f"The arm {arm} is not tuned yet: run --study=tuning first, and enter the "
-            "best trial's settings in TUNED of experiments/imm/studies.py."
+            "best trial's settings in TUNED of experiments/imm_lm/studies.py."
         )
     settings = {"arm": arm, **TUNED[arm], **changes}
     return dataclasses.replace(base, **settings)
