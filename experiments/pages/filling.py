@@ -1,12 +1,15 @@
-"""Tables of pages: between markers, written from the rows of the studies.
+"""Tables and numbers of pages: between markers, written from the rows of the studies.
 
-A page marks where a table belongs, and what is between the markers is replaced:
+A page marks where a table belongs, or a number within a line, and what is between the
+markers is replaced:
 
     <!-- table imm_lm/main -->
     <!-- end -->
+    IMM gains <!-- value imm_lm/gain -->5.0 %<!-- end --> there.
 
 The table `main` of the study `imm_lm` is what `experiments.imm_lm.page.tables` returns
-under that name; `index` is the list of all studies.
+under that name, the value `gain` what its `values` returns, which not every study has;
+the table `index` is the list of all studies.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import importlib
 import pathlib
 import re
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 from experiments.kit.drawing import table
 
@@ -24,10 +28,13 @@ ROOT = EXPERIMENTS.parent
 
 _TABLE = re.compile(
     r"(?P<begin><!-- table (?P<name>\S+) -->\n)"
-    r"(?P<body>(?:(?!<!-- table ).)*?)(?P<end><!-- end -->)",
+    r"(?P<body>(?:(?!<!-- (?:table|value) ).)*?)(?P<end><!-- end -->)",
     re.DOTALL,
 )
-_MARKER = re.compile(r"<!-- (table\b|end\b)")
+_VALUE = re.compile(
+    r"(?P<begin><!-- value (?P<name>\S+) -->)(?P<body>[^\n]*?)(?P<end><!-- end -->)"
+)
+_MARKER = re.compile(r"<!-- (?:table|value|end)\b")
 
 
 def pages() -> list[pathlib.Path]:
@@ -41,17 +48,28 @@ def studies() -> list[str]:
     return sorted(path.parent.name for path in EXPERIMENTS.glob("*/page.py"))
 
 
-@functools.cache
-def tables_of(study: str) -> dict[str, str]:
-    """Returns the tables of a study, in Markdown, by name.
+def page_of(study: str) -> ModuleType:
+    """Returns the module `page` of a study.
 
     Raises:
         ValueError: If there is no such study.
     """
     if study not in studies():
         raise ValueError(f"no study {study!r}; there are {', '.join(studies())}")
-    page = importlib.import_module(f"experiments.{study}.page")
-    return dict(page.tables(EXPERIMENTS / study))
+    return importlib.import_module(f"experiments.{study}.page")
+
+
+@functools.cache
+def tables_of(study: str) -> dict[str, str]:
+    """Returns the tables of a study, in Markdown, by name."""
+    return dict(page_of(study).tables(EXPERIMENTS / study))
+
+
+@functools.cache
+def values_of(study: str) -> dict[str, str]:
+    """Returns the numbers of a study that other pages repeat, as text, by name."""
+    page = page_of(study)
+    return dict(page.values(EXPERIMENTS / study)) if hasattr(page, "values") else {}
 
 
 def find_table(name: str) -> str:
@@ -60,22 +78,33 @@ def find_table(name: str) -> str:
     Raises:
         ValueError: If there is none.
     """
-    if name == "index":
-        return index()
+    return index() if name == "index" else _find("table", tables_of, name)
+
+
+def find_value(name: str) -> str:
+    """Returns the value of a name `study/value`.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    return _find("value", values_of, name)
+
+
+def _find(kind: str, contents: Callable[[str], dict[str, str]], name: str) -> str:
     study, _, own = name.partition("/")
-    tables = tables_of(study)
-    if own not in tables:
+    found = contents(study)
+    if own not in found:
         raise ValueError(
-            f"{study} has no table {own!r}; it has {', '.join(sorted(tables))}"
+            f"{study} has no {kind} {own!r}; it has {', '.join(sorted(found))}"
         )
-    return tables[own]
+    return found[own]
 
 
 def index() -> str:
     """Returns the list of all studies."""
     lines = []
     for study in studies():
-        page = importlib.import_module(f"experiments.{study}.page")
+        page = page_of(study)
         about = page.ABOUT
         headline = page.headline(EXPERIMENTS / study)
         link = f"[{study}]({study}/README.md)"
@@ -85,31 +114,41 @@ def index() -> str:
     return table(titles, lines, left=range(6))
 
 
-def filled(text: str, find: Callable[[str], str], place: str) -> str:
-    """Returns a page with its tables.
+def filled(
+    text: str,
+    table_named: Callable[[str], str],
+    value_named: Callable[[str], str],
+    place: str,
+) -> str:
+    """Returns a page with its tables and values.
 
     Args:
         text: The page.
-        find: Returns a table by name; raises ValueError if there is none.
+        table_named: Returns a table by name; raises ValueError if there is none.
+        value_named: Returns a value by name, likewise.
         place: Of the page, for messages.
 
     Raises:
-        ValueError: If a marker has no partner, or names no table.
+        ValueError: If a marker has no partner, or names nothing.
     """
-    if len(_MARKER.findall(text)) != 2 * len(names_in(text)):
+    names = [*names_in(text), *_VALUE.findall(text)]
+    if len(_MARKER.findall(text)) != 2 * len(names):
         raise ValueError(
             f"{place}: each '<!-- table STUDY/NAME -->' needs one '<!-- end -->' "
-            "behind it, on a line of its own."
+            "behind it, on a line of its own, and each '<!-- value STUDY/NAME -->' one "
+            "in its line."
         )
 
-    def replaced(match: re.Match[str]) -> str:
-        try:
-            found = find(match["name"])
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}.") from None
-        return f"{match['begin']}{found.strip()}\n{match['end']}"
+    def block(match: re.Match[str]) -> str:
+        return f"{match['begin']}{table_named(match['name']).strip()}\n{match['end']}"
 
-    return _TABLE.sub(replaced, text)
+    def inline(match: re.Match[str]) -> str:
+        return f"{match['begin']}{value_named(match['name'])}{match['end']}"
+
+    try:
+        return _VALUE.sub(inline, _TABLE.sub(block, text))
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}.") from None
 
 
 def names_in(text: str) -> list[str]:
@@ -121,6 +160,6 @@ def outdated() -> Iterator[tuple[pathlib.Path, str]]:
     """Gives the pages that are not as the rows have it, and what they should be."""
     for path in pages():
         text = path.read_text("utf-8")
-        wanted = filled(text, find_table, str(path.relative_to(ROOT)))
+        wanted = filled(text, find_table, find_value, str(path.relative_to(ROOT)))
         if wanted != text:
             yield path, wanted

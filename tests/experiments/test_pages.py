@@ -17,10 +17,18 @@ def _name(path):
     return path.parent.name
 
 
+def _nothing(name):
+    return ""
+
+
+def _filled(text, place):
+    return filling.filled(text, filling.find_table, filling.find_value, place)
+
+
 @pytest.mark.parametrize("page", filling.pages(), ids=_name)
 def test_tables_are_as_the_rows_have_it(page):
     text = page.read_text("utf-8")
-    assert filling.filled(text, filling.find_table, page.name) == text
+    assert _filled(text, page.name) == text
 
 
 @pytest.mark.parametrize("page", _OF_STUDIES, ids=_name)
@@ -38,7 +46,7 @@ def test_all_tables_of_a_study_are_shown_on_its_page_and_made_from_rows(page):
     tables = [f"{_name(page)}/{own}" for own in filling.tables_of(_name(page))]
     assert sorted(filling.names_in(text)) == sorted(tables)
     results = text[text.index("## Results") : text.index("## Cost")]
-    by_hand = filling.filled(results, lambda name: "", page.name)
+    by_hand = filling.filled(results, _nothing, _nothing, page.name)
     assert not re.search(r"^\|", by_hand, re.MULTILINE)
 
 
@@ -54,9 +62,11 @@ def test_what_is_between_markers_is_replaced_and_nothing_else():
     text = (
         "a\n<!-- table s/x -->\nold\n<!-- end -->\nb\n<!-- table s/y -->\n<!-- end -->"
     )
-    found = filling.filled(text, {"s/x": "| 1 |", "s/y": "two\nlines\n"}.get, "page")
+    tables = {"s/x": "| 1 |", "s/y": "two\nlines\n"}
+    found = filling.filled(text, tables.get, {"s/v": "3 %"}.get, "page")
     assert found == (
-        "a\n<!-- table s/x -->\n| 1 |\n<!-- end -->\nb\n"
+        "a\n<!-- table s/x -->\n| 1 |\n<!-- end -->\n"
+        "b <!-- value s/v -->3 %<!-- end --> c\n"
         "<!-- table s/y -->\ntwo\nlines\n<!-- end -->"
     )
     assert filling.names_in(text) == ["s/x", "s/y"]
@@ -69,11 +79,19 @@ def test_what_is_between_markers_is_replaced_and_nothing_else():
         "<!-- end -->",
         "<!-- table s/x -->\n<!-- table s/y -->\n<!-- end -->",
         "<!-- table s/x --> <!-- end -->",
+        "<!-- value s/x -->\n<!-- end -->",
+        "<!-- table s/x -->\n<!-- value s/v -->\n<!-- end -->",
     ],
 )
 def test_markers_without_a_partner_are_named(text):
     with pytest.raises(ValueError, match=r"page\.md: each .* needs one '<!--"):
-        filling.filled(text, lambda name: "", "page.md")
+        filling.filled(text, _nothing, _nothing, "page.md")
+
+
+def test_unknown_values_are_named():
+    message = "page.md: imm_consistency has no value 'x'; it has "
+    with pytest.raises(ValueError, match=message):
+        _filled("a <!-- value imm_consistency/x --><!-- end -->", "page.md")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +103,4 @@ def test_markers_without_a_partner_are_named(text):
 )
 def test_unknown_tables_are_named(name, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        filling.filled(
-            f"<!-- table {name} -->\n<!-- end -->", filling.find_table, "page.md"
-        )
+        _filled(f"<!-- table {name} -->\n<!-- end -->", "page.md")
