@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments.kit.drawing import table
-from experiments.mogrifier_lm.report import grouped
+from experiments.mogrifier_lm.report import grouped, label
 
 Row = dict[str, Any]
 
@@ -34,12 +34,12 @@ def frequency_table(rows: Sequence[Row]) -> str:
                 *(f"{value:.3f}" for value in values),
             ]
         )
-    titles = ["occurrences in the training text", "valid tokens", *groups]
+    titles = ["occurrences in the training text", "valid tokens", *map(label, groups)]
     return table(titles, lines)
 
 
 def recovery_table(rows: Sequence[Row]) -> str:
-    """Returns the mean loss of a token after a large loss and after others."""
+    """Returns the mean loss of a token after one of the largest 10 % and others."""
     lines = []
     for name, group in grouped(rows).items():
         found = {
@@ -47,8 +47,10 @@ def recovery_table(rows: Sequence[Row]) -> str:
             for key in ("after_large", "after_others")
         }
         large, others = found["after_large"], found["after_others"]
-        lines.append([name, f"{large:.3f}", f"{others:.3f}", f"{large - others:+.3f}"])
-    titles = ["run", "after one of the largest 10 %", "after others", "difference"]
+        lines.append(
+            [label(name), f"{large:.3f}", f"{others:.3f}", f"{large - others:+.3f}"]
+        )
+    titles = ["model", "after a large loss", "after others", "difference"]
     return table(titles, lines)
 
 
@@ -63,8 +65,8 @@ def gates_table(rows: Sequence[Row]) -> str:
                 values = [row["evidence"]["gates"][layer][gate] for row in group]
                 mean, variance = np.mean(values, axis=0)
                 cells.append(f"{mean:.3f} / {variance:.3f}")
-            lines.append([name, layer + 1, *cells])
-    titles = ["run", "layer", "i: mean / variance", "f", "o"]
+            lines.append([label(name), layer + 1, *cells])
+    titles = ["model", "layer", "i: mean / variance", "f", "o"]
     return table(titles, lines) if lines else ""
 
 

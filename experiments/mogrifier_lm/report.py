@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -14,6 +14,7 @@ import numpy as np
 from experiments.kit.drawing import save, table, with_deviation
 
 Row = dict[str, Any]
+Column = Callable[[Sequence[Row]], Any]
 # What a row must have to be reported.
 NEEDS = (
     "name",
@@ -29,87 +30,79 @@ NEEDS = (
     "curve",
     "step_ms",
 )
+_LABELS = {
+    "lstm": "LSTM",
+    "mogrifier": "Mogrifier",
+    "rlstm": "RLSTM",
+    "plain-lstm": "plain LSTM",
+}
 # More are not told apart by their colours.
 _MOST_CURVES = 10
 _CHARACTERS = ("ptb-char", "enwik8", "text8", "mwc-en", "mwc-fi", "tiny-shakespeare")
+
+
+def name_of(row: Row) -> str:
+    """Returns the name of a row without its seed."""
+    return re.sub(r"-seed\d+$", "", row["name"])
+
+
+def label(name: str) -> str:
+    """Returns what tables call a group."""
+    return _LABELS.get(name, name)
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Returns the rows of each name without its seed, in the order of first rows."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        name = re.sub(r"-seed\d+$", "", row["name"])
-        groups.setdefault(name, []).append(row)
+        groups.setdefault(name_of(row), []).append(row)
     return groups
+
+
+def result_columns(rows: Sequence[Row]) -> dict[str, Column]:
+    """Returns what a table says of a group of seeds, by title.
+
+    Args:
+        rows: All that the table is of; they decide on the unit.
+    """
+    unit = unit_of(rows)
+    return {
+        f"valid {unit}": lambda group: with_spread(_of(group, "valid"), unit),
+        f"test {unit}": lambda group: with_spread(_of(group, "test"), unit),
+        "last iterate, valid": lambda group: with_spread(
+            [row["raw_valid_perplexity"] for row in group], unit
+        ),
+        "width": lambda group: group[0]["width"],
+        "parameters": lambda group: f"{group[0]['parameters']:,}",
+    }
+
+
+def lines_of(
+    groups: Mapping[str, Sequence[Row]], columns: Mapping[str, Column]
+) -> list[list[Any]]:
+    """Returns a line a group: its name and its columns."""
+    return [
+        [name, *(column(group) for column in columns.values())]
+        for name, group in groups.items()
+    ]
 
 
 def results_table(rows: Sequence[Row]) -> str:
     """Returns a Markdown table: one line a group, mean and spread over seeds."""
-    unit = _unit(rows)
-    titles = [
-        "run",
-        "seeds",
-        f"valid {unit}",
-        f"test {unit}",
-        "last iterate, valid",
-        "width",
-        "parameters",
-        "ms/step",
-        "minutes",
-        "recoveries",
-    ]
-    lines = []
-    for name, group in grouped(rows).items():
-        steps = [row["step_ms"] for row in group if row["step_ms"]]
-        lines.append(
-            [
-                name,
-                len(group),
-                _spread([row["perplexity"]["valid"] for row in group], unit),
-                _spread([row["perplexity"]["test"] for row in group], unit),
-                _spread([row["raw_valid_perplexity"] for row in group], unit),
-                group[0]["width"],
-                f"{group[0]['parameters']:,}",
-                f"{np.median(steps):.0f}" if steps else "-",
-                f"{np.mean([row['seconds'] for row in group]) / 60:.0f}",
-                sum(row["recoveries"] for row in group),
-            ]
-        )
-    return table(titles, lines)
+    columns: dict[str, Column] = {
+        "seeds": len,
+        **result_columns(rows),
+        "ms/step": _median_step,
+        "minutes": lambda group: f"{np.mean([r['seconds'] for r in group]) / 60:.0f}",
+        "recoveries": lambda group: sum(row["recoveries"] for row in group),
+    }
+    return table(["run", *columns], lines_of(grouped(rows), columns))
 
 
-def ways_table(rows: Sequence[Row]) -> str:
-    """Returns how well every way of evaluating does, of rows that have them.
-
-    One line a group and way; what was chosen stands there where one seed has it.
-    """
-    lines = []
-    unit = _unit(rows)
-    for name, group in grouped(rows).items():
-        evaluated = [row["ways"] for row in group if row.get("ways")]
-        ways = dict.fromkeys(way for found in evaluated for way in found["perplexity"])
-        for way in ways:
-            those = [found for found in evaluated if way in found["perplexity"]]
-            numbers = [
-                "diverged" if None in values else _spread(values, unit)
-                for split in ("valid", "test")
-                if (values := [found["perplexity"][way][split] for found in those])
-            ]
-            chosen = _chosen(those[0], way) if len(those) == 1 else ""
-            lines.append([name, way, len(those), *numbers, chosen])
-    titles = ["run", "evaluation", "seeds", f"valid {unit}", f"test {unit}", "chosen"]
-    return table(titles, lines, left=(0, 1, 5)) if lines else ""
-
-
-def _chosen(found: Row, way: str) -> str:
-    """Returns what one evaluation used that validation text decided."""
-    parts = [f"T {found['temperature'][way]:.2f}"]
-    if "mask" in way:
-        parts.append(f"rates x {found['rate_scale']:g}")
-    if "dynamic" in way:
-        names = {"learning_rate": "eta", "decay": "lambda", "epsilon": "epsilon"}
-        parts += [f"{short} {found['dynamic'][key]:g}" for key, short in names.items()]
-    return ", ".join(parts)
+def _median_step(group: Sequence[Row]) -> str:
+    """Returns the median time of a step, milliseconds."""
+    steps = [row["step_ms"] for row in group if row["step_ms"]]
+    return f"{np.median(steps):.0f}" if steps else "-"
 
 
 def results_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
@@ -205,16 +198,21 @@ def rounds_figure(rows: Sequence[Row], path: pathlib.Path) -> None:
     save(figure, path)
 
 
-def _unit(rows: Sequence[Row]) -> str:
+def unit_of(rows: Sequence[Row]) -> str:
     """Returns bits, a character, where all rows are of characters."""
     names = {row["corpus"]["name"] for row in rows}
     return "bits" if names <= set(_CHARACTERS) else "perplexity"
 
 
-def _spread(perplexities: Sequence[float | None], unit: str) -> str:
+def with_spread(perplexities: Sequence[float | None], unit: str) -> str:
+    """Returns mean and spread of seeds, in a unit of `unit_of`."""
     # Of a last iterate that diverged there is none.
     known = [value for value in perplexities if value is not None]
     if not known:
         return "-"
     values = [math.log2(v) for v in known] if unit == "bits" else known
     return with_deviation(values, 3 if unit == "bits" else 2)
+
+
+def _of(group: Sequence[Row], split: str) -> list[float]:
+    return [row["perplexity"][split] for row in group]

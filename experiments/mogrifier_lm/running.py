@@ -12,7 +12,13 @@ from experiments.kit import recurrent_config as configs
 from experiments.kit import run_flags
 from experiments.kit.run_list import Run, run_all
 from experiments.kit.run_settings import settings_of
-from experiments.mogrifier_lm import evaluating, projection, report, training
+from experiments.mogrifier_lm import (
+    evaluating,
+    projection,
+    report,
+    training,
+    ways_report,
+)
 from experiments.mogrifier_lm.presets import PRESETS
 from experiments.mogrifier_lm.studies import STUDIES
 from rlm_tf.data import load_corpus
@@ -68,7 +74,7 @@ def _train_all(chosen: dict[str, configs.RunConfig]) -> None:
             )
             for name, config in chosen.items()
         ]
-    parts = [report.results_table(rows), report.ways_table(rows)]
+    parts = [report.results_table(rows), ways_report.ways_table(rows)]
     text = "\n\n".join(filter(None, parts))
     output.mkdir(parents=True, exist_ok=True)
     (output / "table.md").write_text(text + "\n", "utf-8")

@@ -1,4 +1,4 @@
-"""The lists of runs behind the tables of experiments/README.md, and the presets."""
+"""The lists of runs behind the tables of the study's page."""
 
 from __future__ import annotations
 

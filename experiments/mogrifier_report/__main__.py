@@ -1,4 +1,4 @@
-"""Prints the tables of mogrifier_lm/README.md on recurrent cells, draws the figures.
+"""Prints the tables of mogrifier_lm/README.md and some more, draws the figures.
 
     python -m experiments.mogrifier_report \
         --results_dir=experiments/mogrifier_lm \

@@ -1,0 +1,50 @@
+"""What the page of the study shows, from its rows."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+
+from experiments.kit.about import About
+from experiments.kit.rows import Rows
+from experiments.mogrifier_lm import published, report
+from experiments.mogrifier_lm.tables import read_tables
+
+ABOUT = About(
+    "Melis (2023), chapters 2 and 4, Tables 2.1 to 2.3",
+    "Does a Mogrifier or an RLSTM beat an LSTM of as many parameters?",
+    "python -m experiments.mogrifier_lm --study=cells --seeds=1,2,3",
+    "20 to 40 min a run, 17 h all, 1 core",
+)
+
+
+def tables(folder: pathlib.Path) -> dict[str, str]:
+    """Returns the tables of the page, by name."""
+    return read_tables(folder)
+
+
+def headline(folder: pathlib.Path) -> str:
+    """Returns what came out, in a line."""
+    cells = report.grouped(Rows(folder, "cells").read_all(report.NEEDS))
+    reached = {
+        name: [row["perplexity"]["test"] for row in group]
+        for name, group in cells.items()
+    }
+    spread = max(np.std(values, ddof=1) for values in reached.values())
+    means = ", ".join(
+        f"{report.label(name)} {np.mean(values):.1f}"
+        for name, values in reached.items()
+    )
+    together = {
+        name: Rows(folder, "combined").read(f"{name}-seed1")["perplexity"]["test"]
+        for name in ("plain-lstm", "everything")
+    }
+    thesis = published.WAYS["static"]
+    return (
+        f"Test perplexity: {means}, spread of seeds up to {spread:.1f} (thesis, ten "
+        f"times as large: LSTM {thesis['LSTM'][1]}, Mogrifier "
+        f"{thesis['Mogrifier'][1]}); trained for an hour: LSTM "
+        f"{together['plain-lstm']:.1f}, Mogrifier with 2TA and IMM "
+        f"{together['everything']:.1f}"
+    )
