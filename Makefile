@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := $(addprefix tests/,objectives layers metrics optimizers data envs restricted \
     test_checks.py test_numerics.py test_seeds.py test_distribution.py)
 
-.PHONY: help venv peers demo quick test test-all budgets lint types check benchmark clean
+.PHONY: help venv peers demo quick test test-all budgets lint types check tables benchmark clean
 
 help:  ## Lists the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ types: venv  ## Checks types.
 	$(BIN)/mypy
 
 check: lint types test-all  ## Style, types and the whole suite.
+
+tables: venv  ## Writes the tables of all pages from the rows of the studies.
+	$(BIN)/python -m experiments.pages
 
 benchmark: peers  ## Measures speed and memory beside other implementations.
 	$(BIN)/python -m experiments.benchmark --preset=small --output_dir=runs/benchmark

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.compatibility.names import PAGES
+
 README = pathlib.Path(__file__).parents[1] / "README.md"
 
 
@@ -64,12 +66,7 @@ def test_the_examples_run(tmp_path):
 
 def test_every_file_that_the_pages_name_exists():
     root = README.parent
-    for page in (
-        "README.md",
-        "BUILD.md",
-        "experiments/README.md",
-        "saved_models/README.md",
-    ):
+    for page in PAGES:
         folder = (root / page).parent
         text = (root / page).read_text("utf-8")
         assert not re.search(r"[A-Z]+_TABLE", text), f"{page}: a table is missing"

@@ -37,3 +37,12 @@ def headline(folder: pathlib.Path) -> str:
         f"without, {few['noising']:.3f} with noising at its best; worth "
         f"{extra.mean():.0f} % more data on average (the paper: {EXTRA_DATA})"
     )
+
+
+def values(folder: pathlib.Path) -> dict[str, str]:
+    """Returns accuracies for other pages."""
+    numbers = Rows(folder).read("figure2")
+    place = [cell["size"] for cell in numbers["cells"]].index(10)
+    means = figure_2_means(numbers)
+    gain = means["imm"][place] - means["none"][place]
+    return {"gain_at_10": f"{100 * gain:.0f} points of accuracy"}

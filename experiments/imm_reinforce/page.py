@@ -28,8 +28,7 @@ def tables(folder: pathlib.Path) -> dict[str, str]:
 
 def headline(folder: pathlib.Path) -> str:
     """Returns what came out, in a line."""
-    cells = Rows(folder).read("figure3")["cells"]
-    ours = {(cell["arm"], cell["epochs"]): np.mean(cell["returns"]) for cell in cells}
+    ours = _mean_returns(folder)
 
     def pair(epochs: int) -> str:
         arms = ("max-utility", "none")
@@ -43,3 +42,20 @@ def headline(folder: pathlib.Path) -> str:
         return f"after {epochs} epochs {here} (authors' code: {there})"
 
     return f"Mean return with IMM and without: {pair(75)}, {pair(500)}"
+
+
+def values(folder: pathlib.Path) -> dict[str, str]:
+    """Returns mean returns, without and with IMM, for other pages."""
+    ours = _mean_returns(folder)
+    arms = ("none", "max-utility")
+    return {
+        f"at_{epochs}": " to ".join(f"{ours[arm, epochs]:.1f}" for arm in arms)
+        for epochs in (75, 500)
+    }
+
+
+def _mean_returns(folder: pathlib.Path) -> dict[tuple[str, int], float]:
+    cells = Rows(folder).read("figure3")["cells"]
+    return {
+        (cell["arm"], cell["epochs"]): float(np.mean(cell["returns"])) for cell in cells
+    }

@@ -48,3 +48,28 @@ def headline(folder: pathlib.Path) -> str:
         f"{together['plain-lstm']:.1f}, Mogrifier with 2TA and IMM "
         f"{together['everything']:.1f}"
     )
+
+
+def values(folder: pathlib.Path) -> dict[str, str]:
+    """Returns by how much perplexity falls, by what is done, for other pages."""
+    rows = Rows(folder, "cells").read_all(report.NEEDS)
+    cells = report.grouped(rows)
+    test = {
+        name: np.mean([row["perplexity"]["test"] for row in group])
+        for name, group in cells.items()
+    }
+    averaged = [
+        row["perplexity"]["valid"] / row["raw_valid_perplexity"] for row in rows
+    ]
+    dynamic = [
+        row["ways"]["perplexity"]["dynamic"]["test"]
+        / row["ways"]["perplexity"]["static"]["test"]
+        for row in rows
+        if row.get("ways")
+    ]
+    ratios = {
+        "averaged": np.mean(averaged),
+        "dynamic": np.mean(dynamic),
+        "mogrifier": test["mogrifier"] / test["lstm"],
+    }
+    return {name: f"{round(100 * (1 - ratio))} %" for name, ratio in ratios.items()}

@@ -59,9 +59,9 @@ def test_a_study_has_a_line_for_the_index(study):
 
 
 def test_what_is_between_markers_is_replaced_and_nothing_else():
-    text = (
-        "a\n<!-- table s/x -->\nold\n<!-- end -->\nb\n<!-- table s/y -->\n<!-- end -->"
-    )
+    text = "a\n<!-- table s/x -->\nold\n<!-- end -->\n"
+    text += "b <!-- value s/v -->2<!-- end --> c\n"
+    text += "<!-- table s/y -->\n<!-- end -->"
     tables = {"s/x": "| 1 |", "s/y": "two\nlines\n"}
     found = filling.filled(text, tables.get, {"s/v": "3 %"}.get, "page")
     assert found == (
