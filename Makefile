@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 QUICK := $(addprefix tests/,objectives layers metrics optimizers data envs restricted \
     test_checks.py test_numerics.py test_seeds.py test_distribution.py)
 
-.PHONY: help venv peers demo quick test test-all budgets lint types check tables benchmark clean
+.PHONY: help venv peers docs demo quick test test-all budgets lint types check tables \
+    benchmark clean
 
 help:  ## Lists the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +26,14 @@ peers: $(VENV)/.peers  ## Adds PyTorch, NLTK and KenLM, for comparisons.
 
 $(VENV)/.peers: requirements-peers.lock $(VENV)/.installed
 	$(BIN)/pip install --quiet --requirement requirements-peers.lock
+	touch $@
+
+docs: $(VENV)/.docs  ## Builds site/: the pages, and one of every public name.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict \
+	    --config-file docs/mkdocs.yml
+
+$(VENV)/.docs: requirements-docs.lock $(VENV)/.installed
+	$(BIN)/pip install --quiet --requirement requirements-docs.lock
 	touch $@
 
 demo: venv  ## Trains with and without IMM on the embedded corpus, compares, exports.
@@ -59,4 +68,4 @@ benchmark: peers  ## Measures speed and memory beside other implementations.
 	$(BIN)/python -m experiments.benchmark --preset=small --output_dir=runs/benchmark
 
 clean:  ## Removes the environment and caches.
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build site *.egg-info

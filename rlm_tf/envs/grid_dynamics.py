@@ -15,6 +15,8 @@ from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.typing import TensorLike
 
 ACTIONS = ("UP", "DOWN", "LEFT", "RIGHT")
+"""What the agent may do, in the order of the actions' numbers."""
+
 REWARD_SHAPES = ("gaussian", "cone", "indicator")
 # (dy, dx) of each action.
 _MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))

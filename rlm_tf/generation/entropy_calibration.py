@@ -19,6 +19,7 @@ _MOST_ROWS = 4096
 # Single precision rounds logits that are corrected by more to whole nats; 1e38 times an
 # entropy is infinite.
 MOST_CALIBRATION = 1e6
+"""The largest strength of a calibration, either way."""
 
 
 class CalibrationFit(NamedTuple):

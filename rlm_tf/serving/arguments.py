@@ -8,9 +8,14 @@ import tensorflow as tf
 from rlm_tf.data.text.vocabulary import Vocabulary
 
 MAX_TOKENS = 10_000
-# Of one text. A step of the smallest model costs 25 microseconds a token.
+"""How many tokens an export generates at most."""
+
+# A step of the smallest model costs 25 microseconds a token.
 MAX_TEXT_BYTES = 1_000_000
+"""The longest text that an export takes."""
+
 MAX_TEXT_TOKENS = 100_000
+"""How many tokens a text that an export takes may have."""
 
 
 def checked(value: tf.Tensor, valid: tf.Tensor, message: str) -> tf.Tensor:
