@@ -29,7 +29,7 @@ $(VENV)/.peers: requirements-peers.lock $(VENV)/.installed
 	touch $@
 
 docs: $(VENV)/.docs  ## Builds site/: the pages, and one of every public name.
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict \
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict \
 	    --config-file docs/mkdocs.yml
 
 $(VENV)/.docs: requirements-docs.lock $(VENV)/.installed

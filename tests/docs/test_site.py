@@ -40,7 +40,7 @@ def mkdocs():
 
 
 def build(root, site):
-    options = ["--quiet", "--strict", "--config-file", "docs/mkdocs.yml"]
+    options = ["--strict", "--config-file", "docs/mkdocs.yml"]
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", *options, "--site-dir", str(site)],
         cwd=root,
@@ -71,7 +71,7 @@ def test_the_whole_site_builds(tmp_path):
     [
         ("README.md", "", "", None),
         ("README.md", "PAPERS.md#papers", "PAPER.md", "PAPER.md"),
-        ("README.md", "#papers", "#equations", "no such anchor"),
+        ("README.md", "#papers", "#equations", "an anchor '#equations'"),
         ("README.md", "[papers]", '<a href="x.html">x</a> [papers]', "broken links"),
         ("BUILD.md", "plot.png", "figure.png", "figure.png"),
         ("rlm_tf/__init__.py", '    """Returns', "    # Returns", "rlm_tf.double"),
