@@ -74,3 +74,6 @@ def test_every_file_that_the_pages_name_exists():
         for target in re.findall(r"\]\(([^)#]+)\)", prose):
             if not target.startswith("http"):
                 assert (folder / target).exists(), f"{page}: {target}"
+        for name in re.findall(r"`((?:rlm_tf|experiments|tests|docs)/[^`\s:]+)", prose):
+            if re.fullmatch(r"[\w./]+", name):
+                assert (root / name).exists(), f"{page}: {name}"
