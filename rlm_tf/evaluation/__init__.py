@@ -22,6 +22,7 @@ from rlm_tf.evaluation.perplexity import (
     interpolated_perplexity,
     perplexity_of,
     search_temperature,
+    tune_floor,
     tune_interpolation,
 )
 from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
@@ -53,5 +54,6 @@ __all__ = [
     "restricted_target_log_probs",
     "search_temperature",
     "target_log_probs",
+    "tune_floor",
     "tune_interpolation",
 ]

@@ -17,8 +17,10 @@ from rlm_tf.evaluation.log_probs import (
 from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
 from rlm_tf.numerics import perplexity
 from rlm_tf.restricted import RestrictedModel
+from rlm_tf.restricted.ngrams.backoff_model import BackoffModel
 
 _BISECTIONS = 60
+_LEAST_FLOOR = 1e-5
 
 
 class CorpusPerplexity(NamedTuple):
@@ -230,6 +232,37 @@ def tune_interpolation(log_q: np.ndarray, log_p: np.ndarray) -> float:
             high = mu
     # An end that never moved is where the maximum is.
     return 0.0 if low == 0.0 else 1.0 if high == 1.0 else 0.5 * (low + high)
+
+
+def tune_floor(
+    restricted_model: BackoffModel, tokens: np.ndarray, *, prefix: int
+) -> float:
+    """Returns the share of the uniform distribution with the lowest perplexity.
+
+    An n-gram model may give words of the vocabulary that its text lacks no probability
+    at all. With a floor, `(1 - floor) P + floor / V`, it can be scored on all tokens,
+    as full models are. A validation text without such words would have none; then, and
+    wherever less is best, the floor is 1e-5. Tune it on validation text and give it to
+    `with_floor`.
+
+    Args:
+        restricted_model: A fitted n-gram model without a floor.
+        tokens: Validation text, integers `[N]`.
+        prefix: The token before the first, `<eos>` as a rule.
+
+    Raises:
+        ValueError: If the model has no tables, or a floor already.
+    """
+    if restricted_model.floor:
+        raise ValueError(
+            "tune_floor: the model must have no floor yet, found "
+            f"{restricted_model.floor}."
+        )
+    log_p = restricted_target_log_probs(restricted_model, tokens, prefix=prefix)
+    # Known from here on: the model has tables.
+    size = restricted_model.vocabulary_size or 1
+    uniform = np.full(len(log_p), -math.log(size))
+    return max(tune_interpolation(log_p, uniform), _LEAST_FLOOR)
 
 
 def interpolated_perplexity(

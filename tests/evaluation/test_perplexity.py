@@ -19,6 +19,7 @@ from rlm_tf.evaluation import (
     perplexity_of,
     restricted_target_log_probs,
     target_log_probs,
+    tune_floor,
     tune_interpolation,
 )
 from rlm_tf.restricted import KneserNey
@@ -151,6 +152,32 @@ def test_tuned_weight_at_the_ends_and_inside():
     # The weight of a mixture that generates the text: p on 3 of 4 tokens.
     q, p = np.log([1e-9, 1e-9, 1e-9, 0.5]), np.log([0.5, 0.5, 0.5, 1e-9])
     assert tune_interpolation(q, p) == pytest.approx(0.75, abs=1e-6)
+
+
+def test_a_floor_is_tuned_for_all_tokens():
+    """Word 3 of 4 is not in the text, and one of five tokens of the validation text."""
+    text, valid = [0, 1, 2, 0, 1, 2, 2, 0, 1, 0], np.array([1, 3, 2, 0, 1])
+    model = KneserNey(2).fit(text, 4)
+    floor = tune_floor(model, valid, prefix=0)
+    probs = np.exp(restricted_target_log_probs(model, valid, prefix=0))
+    assert probs[1] == 0.0
+
+    def nats(weight):
+        return -np.mean(np.log((1 - weight) * probs + weight / 4))
+
+    best = scipy.optimize.minimize_scalar(nats, bounds=(0, 1), method="bounded")
+    assert 0.05 < floor < 0.95
+    assert floor == pytest.approx(best.x, abs=1e-4)
+    scored = restricted_target_log_probs(model.with_floor(floor), valid, prefix=0)
+    assert -scored.mean() == pytest.approx(nats(floor), rel=1e-12)
+
+
+def test_where_no_floor_is_best_a_little_is_left():
+    text = np.array([0, 1] * 8)
+    model = KneserNey(2).fit(text, 4)
+    assert tune_floor(model, text, prefix=1) == 1e-5
+    with pytest.raises(ValueError, match=r"must have no floor yet, found 0\.5"):
+        tune_floor(model.with_floor(0.5), text, prefix=1)
 
 
 def test_tuning_is_safe_in_log_space():

@@ -40,14 +40,17 @@ class BackoffModel(RestrictedModel):
 
     def __init__(self, order: int, *, floor: float = 0.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.order = int(order)
+        self.floor = self._checked_floor(floor)
+        self.context_length = self.order - 1
+        self.vocabulary_size = None
+
+    def _checked_floor(self, floor: float) -> float:
         if not 0.0 <= floor <= 1.0:
             raise ValueError(
                 f"{type(self).__name__}: `floor` must be in [0, 1], found {floor}."
             )
-        self.order = int(order)
-        self.floor = float(floor)
-        self.context_length = self.order - 1
-        self.vocabulary_size = None
+        return float(floor)
 
     # === Tables ===
 
@@ -115,6 +118,24 @@ class BackoffModel(RestrictedModel):
             for weights in self._levels
         ]
         return BackoffTables(_tensor(self._base).numpy(), levels)
+
+    def with_floor(self, floor: float) -> Self:
+        """Returns a copy of this model with another floor.
+
+        Args:
+            floor: Weight of the uniform distribution, in [0, 1];
+                `rlm_tf.evaluation.tune_floor` finds one on validation text.
+
+        Raises:
+            ValueError: If there are no tables yet, or `floor` is out of its range.
+        """
+        tables = self.tables()
+        config = {**self.get_config(), "floor": self._checked_floor(floor)}
+        del config["name"]
+        model = type(self).from_config(config)
+        model.build_from_config(self.get_build_config())
+        model._assign(tables)
+        return model
 
     # === Rows in graphs ===
 

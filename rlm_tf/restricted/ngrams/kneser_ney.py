@@ -36,7 +36,8 @@ class KneserNey(BackoffModel):
     estimated from the continuation counts, as Chen and Goodman do. The recursion ends
     with the unsmoothed continuation unigram `N1+(. w) / N1+(. .)`: nothing is mixed
     with the uniform distribution unless `floor` asks for it, so a word that only opens
-    the stream has probability zero. A context that was never seen gets the distribution
+    the stream, or is not in it, has probability zero (`evaluation.tune_floor` finds a
+    floor, `with_floor` puts it in). A context that was never seen gets the distribution
     of its longest seen suffix.
 
     `"maximum_likelihood"` is `c(u, w) / c(u)`, and the same for the longest seen suffix
@@ -48,7 +49,7 @@ class KneserNey(BackoffModel):
     paper, whose bigram model this is by default.
 
     Args:
-        order: 1 to 5; 2 is a bigram model.
+        order: 1 to 6; 2 is a bigram model.
         smoothing: `"modified"`, `"absolute"`, `"maximum_likelihood"` or `"add_k"`.
         floor: Weight of the uniform distribution in `(1 - floor) P + floor / V`.
         add_k: What `"add_k"` adds to each count, positive.
@@ -66,8 +67,8 @@ class KneserNey(BackoffModel):
         add_k: float = 1.0,
         **kwargs: Any,
     ) -> None:
-        if order not in (1, 2, 3, 4, 5):
-            raise ValueError(f"KneserNey: `order` must be 1 to 5, found {order!r}.")
+        if order not in (1, 2, 3, 4, 5, 6):
+            raise ValueError(f"KneserNey: `order` must be 1 to 6, found {order!r}.")
         if smoothing not in SMOOTHINGS:
             raise ValueError(
                 f"KneserNey: `smoothing` must be one of {', '.join(SMOOTHINGS)}; found "

@@ -113,6 +113,16 @@ def test_equals_the_definition(order, smoothing, stream):
         assert np.exp(score[0]) == pytest.approx(row[word], abs=1e-13)
 
 
+def test_order_six_equals_the_definition():
+    tokens = [0, 1, 2, 0, 1, 0, 1, 2, 1, 2, 2, 0, 1, 2, 0, 1, 0]
+    model = KneserNey(6).fit(tokens, 3)
+    scores = np.exp(model.score(tokens))
+    for place, score in enumerate(scores):
+        context, word = tuple(tokens[place : place + 5]), tokens[place + 5]
+        expected = reference.kneser_ney(tokens, context, word, 3)
+        assert score == pytest.approx(float(expected), rel=1e-12)
+
+
 @settings(max_examples=10, deadline=None)
 @given(stream=STREAMS, order=st.integers(1, 4))
 def test_simpler_smoothings_equal_the_definition(stream, order):
@@ -189,6 +199,19 @@ class TestRows:
             rtol=1e-13,
         )
 
+    def test_a_copy_has_another_floor(self):
+        plain = KneserNey(3).fit(TOKENS, 8)
+        copy, mixed = plain.with_floor(0.25), KneserNey(3, floor=0.25).fit(TOKENS, 8)
+        contexts = np.array(_all_contexts(8, 2))
+        np.testing.assert_array_equal(copy.probs(contexts), mixed.probs(contexts))
+        np.testing.assert_array_equal(copy.score(TOKENS), mixed.score(TOKENS))
+        assert copy.floor == 0.25 and copy.discounts == plain.discounts
+        assert plain.floor == 0.0
+        with pytest.raises(ValueError, match=r"`floor` must be in \[0, 1\], found 2"):
+            plain.with_floor(2.0)
+        with pytest.raises(ValueError, match="has no tables yet"):
+            KneserNey(3).with_floor(0.1)
+
     @pytest.mark.parametrize("order", [1, 2, 3])
     def test_repeated_contexts_of_any_batch_size(self, order):
         model = KneserNey(order).fit(TOKENS, 6)
@@ -254,8 +277,8 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"order": 0}, "`order` must be 1 to 5, found 0"),
-            ({"order": 6}, "`order` must be 1 to 5, found 6"),
+            ({"order": 0}, "`order` must be 1 to 6, found 0"),
+            ({"order": 7}, "`order` must be 1 to 6, found 7"),
             ({"smoothing": "best"}, "`smoothing` must be one of modified.*'best'"),
             ({"floor": 1.5}, "`floor` must be in"),
             ({"add_k": 0.0}, "`add_k` must be positive"),
