@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -59,7 +59,7 @@ READABLE = {
     "bytes": (),
 }
 
-_word_or_symbol_or_line = re.compile(WORD_OR_SYMBOL + "|\n")
+_word_or_symbol = re.compile(WORD_OR_SYMBOL)
 _invalid_run = re.compile(INVALID_RUN)
 _PIECE = 1 << 23
 
@@ -95,21 +95,77 @@ def as_bytes(text: str | bytes, rule: str) -> bytes:
     return as_text(text).encode()
 
 
-def split_words(text: str | bytes, rule: str) -> Iterator[list[str] | list[bytes]]:
-    """Yields the tokens of a text under `whitespace` or `words`, a piece at a time.
+def split_words(text: str | bytes) -> Iterator[list[bytes]]:
+    """Yields the tokens of a text under `whitespace`, a piece at a time.
 
-    Tokens are bytes under `whitespace` and str under `words`, newlines stay themselves
-    in the latter and are `<eos>` in the former: the forms that are fastest to make.
     Pieces end at line ends, so that a large corpus is never a list of all its words.
     """
-    if rule == "whitespace":
-        data = as_bytes(text, rule)
-        for start, end in _pieces(data, b"\n"):
-            yield data[start:end].replace(b"\n", b" <eos> ").split()
-    else:
-        string = as_text(text)
+    data = as_bytes(text, "whitespace")
+    for start, end in _pieces(data, b"\n"):
+        yield data[start:end].replace(b"\n", b" <eos> ").split()
+
+
+class WordChunks:
+    """The chunks between blanks of a text under `words`.
+
+    Most chunks of a text are repetitions. Its words and symbols are looked for in each
+    distinct chunk only, several times as fast as in the text.
+
+    Attributes:
+        tokens: Those of each distinct chunk. A newline is a chunk of its own.
+        numbers: Which chunk stands where, int32 `[C]`.
+    """
+
+    def __init__(self, text: str | bytes):
+        known = _Numbers()
+        # A zero byte separates words, as a blank does; here it stands for a newline.
+        string = as_text(text).replace("\0", " ")
+        parts = [np.zeros(0, np.int32)]
         for start, end in _pieces(string, "\n"):
-            yield _word_or_symbol_or_line.findall(string, start, end)
+            chunks = string[start:end].replace("\n", " \0 ").split()
+            parts.append(
+                np.fromiter(map(known.__getitem__, chunks), np.int32, len(chunks))
+            )
+        self.numbers = np.concatenate(parts)
+        self.tokens = [
+            ["\n"] if chunk == "\0" else _word_or_symbol.findall(chunk)
+            for chunk in known
+        ]
+
+    def counts(self) -> collections.Counter[str]:
+        """Returns how often each token occurs."""
+        counts: collections.Counter[str] = collections.Counter()
+        occurrences = np.bincount(self.numbers, minlength=len(self.tokens))
+        for tokens, count in zip(self.tokens, occurrences.tolist(), strict=True):
+            for token in tokens:
+                counts[token] += count
+        return counts
+
+    def ids(self, id_of: Callable[[str], int]) -> np.ndarray:
+        """Returns the ids of all tokens in their order, int32 `[T]`."""
+        lengths = np.array([len(tokens) for tokens in self.tokens], np.int64)
+        ids = [id_of(token) for tokens in self.tokens for token in tokens]
+        starts = np.cumsum(lengths) - lengths
+        sizes = lengths[self.numbers]
+        # The place of each token in the list of the distinct chunks' tokens.
+        first = np.repeat(starts[self.numbers] - np.cumsum(sizes) + sizes, sizes)
+        return np.array(ids, np.int32)[first + np.arange(len(first))]
+
+    def token(self, place: int) -> str:
+        """Returns one token of the text."""
+        for number in self.numbers:
+            if place < len(self.tokens[number]):
+                return self.tokens[number][place]
+            place -= len(self.tokens[number])
+        raise IndexError("WordChunks.token: there is no such place")
+
+
+class _Numbers(dict[str, int]):
+    """Numbers its keys as they come."""
+
+    def __missing__(self, key: str) -> int:
+        self[key] = number = len(self)
+        return number
 
 
 def _pieces(text: str | bytes, newline: str | bytes) -> Iterator[tuple[int, int]]:
@@ -155,13 +211,13 @@ def count_tokens(texts: Iterable[str | bytes], rule: str) -> collections.Counter
         if rule in ("characters", "bytes"):
             codes = np.bincount(character_codes(text, rule))
             counts.update({chr(c): int(codes[c]) for c in np.flatnonzero(codes)})
+        elif rule == "words":
+            counts.update(WordChunks(text).counts())
         else:
-            raw = collections.Counter[str | bytes]()
-            for piece in split_words(text, rule):
+            raw = collections.Counter[bytes]()
+            for piece in split_words(text):
                 raw.update(piece)
-            counts.update(
-                {t.decode() if isinstance(t, bytes) else t: n for t, n in raw.items()}
-            )
+            counts.update({token.decode(): n for token, n in raw.items()})
     if "\n" in counts:
         counts[EOS] += counts.pop("\n")
     return counts

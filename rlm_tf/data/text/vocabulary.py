@@ -219,13 +219,17 @@ class Vocabulary:
         else:
             get: Callable[..., int] = self._keys.get
             default = -1 if self.unk_id is None else self.unk_id
-            pieces = [
-                np.fromiter(
-                    map(get, piece, itertools.repeat(default)), np.int32, len(piece)
-                )
-                for piece in tokenisation.split_words(text, self.rule)
-            ]
-            ids = np.concatenate(pieces) if pieces else np.zeros(0, np.int32)
+            if self.rule == "words":
+                chunks = tokenisation.WordChunks(text)
+                ids = chunks.ids(lambda token: get(token, default))
+            else:
+                pieces = [
+                    np.fromiter(
+                        map(get, piece, itertools.repeat(default)), np.int32, len(piece)
+                    )
+                    for piece in tokenisation.split_words(text)
+                ]
+                ids = np.concatenate([np.zeros(0, np.int32), *pieces])
         if self.unk_id is None and ids.size and ids.min() < 0:
             self._raise_unknown(text, ids)
         return ids
@@ -237,8 +241,10 @@ class Vocabulary:
             token: str | bytes = chr(
                 tokenisation.character_codes(text, self.rule)[first]
             )
+        elif self.rule == "words":
+            token = tokenisation.WordChunks(text).token(first)
         else:
-            for piece in tokenisation.split_words(text, self.rule):
+            for piece in tokenisation.split_words(text):
                 if first < len(piece):
                     token = piece[first]
                     break
