@@ -12,6 +12,7 @@ import numpy as np
 
 from rlm_tf.checks import check_integer
 from rlm_tf.data.text import tokenisation
+from rlm_tf.data.text.subwords import SUBWORD_RULES, train_pieces
 from rlm_tf.data.text.tokenisation import EOS, UNK
 from rlm_tf.data.text.vocabulary_file import read_vocabulary, write_vocabulary
 
@@ -29,7 +30,8 @@ class Vocabulary:
     for every byte string.
 
     Attributes:
-        rule: `whitespace`, `words`, `characters` or `bytes`.
+        rule: `whitespace`, `words`, `characters` or `bytes`; of subwords, see
+            `SubwordVocabulary`.
         tokens: The tokens in id order. Under `bytes` a token is the character with the
             byte's number; the newline is `<eos>` under every rule.
         eos_id: Id of `<eos>`, the end of a line.
@@ -111,25 +113,40 @@ class Vocabulary:
         max_size: int | None = None,
         min_count: int = 1,
         unknown: bool | None = None,
+        reserved: Sequence[str] = (UNK, EOS),
+        normalisation: str = "identity",
     ) -> Vocabulary:
         """Makes a vocabulary of the tokens of a text, ids by (-frequency, token).
 
         `<eos>` is always in it. `<unk>` has the frequency of the tokens it replaces.
-        Under `bytes` all 256 values are in it, so that nothing is unknown.
+        Under `bytes` all 256 values are in it, so that nothing is unknown. Under
+        `sentencepiece-unigram` and `sentencepiece-bpe` pieces are learnt from the text,
+        and nothing is unknown either: `train_pieces` tells more.
 
         Args:
-            text: A text, or several.
+            text: A text, or several: of training alone.
             rule: The tokenisation rule.
             max_size: Largest size, `<eos>` and `<unk>` included; the most frequent
                 tokens stay.
             min_count: Tokens that are rarer are left out.
             unknown: Whether `<unk>` is in the vocabulary; None means where tokens were
                 left out or the text itself has it.
+            reserved: Of subwords: names of the first ids, in order.
+            normalisation: Of subwords: `identity`, or `nfkc`.
 
         Raises:
-            ValueError: If `rule`, `max_size` or `min_count` is impossible.
+            ValueError: If an argument is impossible, or does not apply to the rule.
         """
+        if rule in SUBWORD_RULES:
+            return _build_subwords(
+                text, rule, max_size, min_count, unknown, reserved, normalisation
+            )
         tokenisation.check_rule(rule)
+        if tuple(reserved) != (UNK, EOS) or normalisation != "identity":
+            raise ValueError(
+                "Vocabulary.build: `reserved` and `normalisation` are for the rules "
+                f"{', '.join(SUBWORD_RULES)}; found the rule {rule!r}."
+            )
         check_integer("Vocabulary.build", "min_count", min_count, 1)
         if max_size is not None:
             check_integer("Vocabulary.build", "max_size", max_size, 2)
@@ -168,8 +185,10 @@ class Vocabulary:
             FileNotFoundError: If there is no such file.
             ValueError: If it is malformed; names file and line.
         """
-        rule, tokens = read_vocabulary(path)
+        rule, tokens, model = read_vocabulary(path)
         try:
+            if model is not None:
+                return _load_subwords(model, rule, tokens)
             return cls(tokens, rule)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
@@ -272,6 +291,14 @@ class Vocabulary:
         Raises:
             ValueError: If an id is not in the vocabulary.
         """
+        ids = self._checked_ids(ids)
+        surfaces = [self.surface(i) for i in ids]
+        if self.rule == "bytes":
+            parts = (s.encode("latin-1") for s in surfaces)
+            return tokenisation.as_text(b"".join(parts))
+        return tokenisation.join_tokens(surfaces, self.rule)
+
+    def _checked_ids(self, ids: Sequence[int] | np.ndarray) -> np.ndarray:
         ids = np.asarray(ids, dtype=np.int64)
         if ids.ndim != 1:
             raise ValueError(
@@ -282,11 +309,7 @@ class Vocabulary:
             raise ValueError(
                 f"Vocabulary.decode: id {wrong} is outside [0, {len(self)})."
             )
-        surfaces = [self.surface(i) for i in ids]
-        if self.rule == "bytes":
-            parts = (s.encode("latin-1") for s in surfaces)
-            return tokenisation.as_text(b"".join(parts))
-        return tokenisation.join_tokens(surfaces, self.rule)
+        return ids
 
     def surface(self, token_id: int) -> str:
         """Returns what one token looks like in a text: `<eos>` is a newline."""
@@ -312,3 +335,38 @@ class Vocabulary:
     def decode_tensor(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """`decode` for ids `[..., T]`; returns UTF-8 strings `[...]`."""
         return self._own_tables().decode(ids)
+
+
+# === Subwords ===
+
+
+def _build_subwords(
+    text: str | bytes | Iterable[str | bytes],
+    rule: str,
+    max_size: int | None,
+    min_count: int,
+    unknown: bool | None,
+    reserved: Sequence[str],
+    normalisation: str,
+) -> Vocabulary:
+    from rlm_tf.data.text.subword_vocabulary import SubwordVocabulary
+
+    if min_count != 1 or unknown is not None:
+        raise ValueError(
+            f"Vocabulary.build: under the rule `{rule}` nothing is unknown; min_count "
+            "and unknown do not apply."
+        )
+    if max_size is not None:
+        check_integer("Vocabulary.build", "max_size", max_size, 2)
+    texts = [text] if isinstance(text, (str, bytes)) else text
+    model = train_pieces(texts, rule, max_size, reserved, normalisation)
+    return SubwordVocabulary(model, rule)
+
+
+def _load_subwords(model: bytes, rule: str, tokens: list[str]) -> Vocabulary:
+    from rlm_tf.data.text.subword_vocabulary import SubwordVocabulary
+
+    vocabulary = SubwordVocabulary(model, rule)
+    if list(vocabulary.tokens) != tokens:
+        raise ValueError("its tokens are not those of its SentencePiece model.")
+    return vocabulary

@@ -1,13 +1,18 @@
-"""The text file of a vocabulary: a header line, then one token per line in id order."""
+"""The text file of a vocabulary: a header line, then one token per line in id order.
+
+A vocabulary of subwords has its SentencePiece model, in base64, in a line of its own
+behind the header, which says version 2.
+"""
 
 from __future__ import annotations
 
+import base64
 import os
 import pathlib
 import re
 import tempfile
 
-_HEADER = re.compile(r"rlm_tf vocabulary 1, rule (\w+), (\d+) tokens")
+_HEADER = re.compile(r"rlm_tf vocabulary ([12]), rule ([\w-]+), (\d+) tokens")
 # Characters that an editor may drop, alter or take for a line end.
 _UNSAFE = re.compile(
     "[\\\\\x00-\x20\x7f-\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f"
@@ -35,11 +40,16 @@ def _unescape(text: str) -> str:
 
 
 def write_vocabulary(
-    path: str | os.PathLike[str], rule: str, tokens: list[str]
+    path: str | os.PathLike[str],
+    rule: str,
+    tokens: list[str],
+    model: str | None = None,
 ) -> None:
     """Writes the file beside its place, then renames it there."""
     path = pathlib.Path(path)
-    lines = [f"rlm_tf vocabulary 1, rule {rule}, {len(tokens)} tokens"]
+    version = 1 if model is None else 2
+    lines = [f"rlm_tf vocabulary {version}, rule {rule}, {len(tokens)} tokens"]
+    lines += [] if model is None else [model]
     lines += map(_escape, tokens)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
     try:
@@ -52,8 +62,10 @@ def write_vocabulary(
         raise
 
 
-def read_vocabulary(path: str | os.PathLike[str]) -> tuple[str, list[str]]:
-    """Returns (rule, tokens).
+def read_vocabulary(
+    path: str | os.PathLike[str],
+) -> tuple[str, list[str], bytes | None]:
+    """Returns (rule, tokens, serialised SentencePiece model or None).
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -71,18 +83,27 @@ def read_vocabulary(path: str | os.PathLike[str]) -> tuple[str, list[str]]:
             f"{path}, line 1: not a vocabulary file: expected 'rlm_tf vocabulary 1, "
             f"rule <rule>, <count> tokens', found {lines[0][:80]!r}."
         )
-    rule, expected = header[1], int(header[2])
+    rule, expected = header[2], int(header[3])
     if lines[-1] == "":
         lines.pop()
     else:
         raise ValueError(f"{path}, line {len(lines)}: the file ends within a line.")
-    if len(lines) - 1 != expected:
+    first = int(header[1])
+    if len(lines) - first != expected:
         raise ValueError(
             f"{path}, line {len(lines)}: expected {expected} tokens, found "
-            f"{len(lines) - 1}."
+            f"{len(lines) - first}."
         )
+    model = None
+    if first == 2:
+        try:
+            model = base64.b64decode(lines[1], validate=True)
+        except ValueError:
+            raise ValueError(
+                f"{path}, line 2: expected a SentencePiece model in base64."
+            ) from None
     tokens: dict[str, int] = {}
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(lines[first:], start=first + 1):
         try:
             token = _unescape(line.rstrip("\r"))
         except ValueError as error:
@@ -95,4 +116,4 @@ def read_vocabulary(path: str | os.PathLike[str]) -> tuple[str, list[str]]:
                 f"{tokens[token]}."
             )
         tokens[token] = number
-    return rule, list(tokens)
+    return rule, list(tokens), model

@@ -75,7 +75,7 @@ class VocabularyTables(tf.Module):
     def _split(self, strings: tf.Tensor) -> tf.RaggedTensor:
         if self._rule == "bytes":
             return tf.strings.bytes_split(strings)
-        strings = _valid(strings)
+        strings = valid_utf8(strings)
         if self._rule == "characters":
             return tf.strings.unicode_split(strings, "UTF-8")
         if self._rule == "words":
@@ -101,10 +101,10 @@ class VocabularyTables(tf.Module):
         text = tf.strings.reduce_join(surfaces, axis=-1, separator=separator)
         for pattern, replacement in tokenisation.READABLE[self._rule]:
             text = tf.strings.regex_replace(text, pattern, replacement)
-        return _valid(text) if self._rule == "bytes" else text
+        return valid_utf8(text) if self._rule == "bytes" else text
 
 
-def _valid(strings: tf.Tensor) -> tf.Tensor:
+def valid_utf8(strings: tf.Tensor) -> tf.Tensor:
     """`tokenisation.as_text` in a graph."""
     strings = tf.strings.unicode_transcode(
         strings, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD
