@@ -8,6 +8,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from rlm_tf.checks import check_integer
 from rlm_tf.evaluation.dynamic import DynamicEvaluation
 from rlm_tf.evaluation.log_probs import (
     restricted_target_log_probs,
@@ -32,23 +33,37 @@ class CorpusPerplexity(NamedTuple):
         perplexity: Its exponential.
         bits_per_token: The same mean to base 2; bits per character of characters.
         num_tokens: Number of tokens predicted.
+        bits_per_byte: Bits for all tokens over the bytes of their text: a number that
+            compares vocabularies. None where the bytes are not known.
+        perplexity_per_word: The exponential of the nats for all tokens over the words
+            of their text, likewise.
     """
 
     nats_per_token: float
     perplexity: float
     bits_per_token: float
     num_tokens: int
+    bits_per_byte: float | None = None
+    perplexity_per_word: float | None = None
 
 
-def perplexity_of(log_probs: np.ndarray) -> CorpusPerplexity:
+def perplexity_of(
+    log_probs: np.ndarray, num_bytes: int | None = None, num_words: int | None = None
+) -> CorpusPerplexity:
     """Summarises log-probabilities of tokens.
 
     Args:
         log_probs: Natural logarithms `[N]`, N >= 1.
+        num_bytes: UTF-8 bytes of the tokens' text (`Corpus.num_bytes`).
+        num_words: White-space words of the tokens' text (`Corpus.num_words`).
 
     Raises:
-        ValueError: If there are none, or one is not a number.
+        ValueError: If there are none, or one is not a number, or a size is not
+            positive.
     """
+    for name, size in (("num_bytes", num_bytes), ("num_words", num_words)):
+        if size is not None:
+            check_integer("perplexity_of", name, size, 1)
     log_probs = np.asarray(log_probs, np.float64)
     if log_probs.size == 0:
         raise ValueError("perplexity_of: expected N >= 1 log-probabilities, found 0.")
@@ -56,8 +71,14 @@ def perplexity_of(log_probs: np.ndarray) -> CorpusPerplexity:
         first = int(np.argmax(np.isnan(log_probs)))
         raise ValueError(f"perplexity_of: log-probability {first} is not a number.")
     nats = -float(log_probs.mean())
+    total = nats * log_probs.size
     return CorpusPerplexity(
-        nats, perplexity(nats), nats / math.log(2.0), log_probs.size
+        nats,
+        perplexity(nats),
+        nats / math.log(2.0),
+        log_probs.size,
+        None if num_bytes is None else total / math.log(2.0) / num_bytes,
+        None if num_words is None else perplexity(total / num_words),
     )
 
 
@@ -73,6 +94,8 @@ def evaluate(
     monte_carlo: MonteCarloDropout | None = None,
     temperature_from: np.ndarray | None = None,
     progress: str | None = None,
+    num_bytes: int | None = None,
+    num_words: int | None = None,
 ) -> CorpusPerplexity:
     """Returns the perplexity of a stream, every token predicted exactly once.
 
@@ -84,6 +107,8 @@ def evaluate(
         temperature_from: Validation text on which `search_temperature` finds the
             temperature first, without dynamic evaluation, as published, but with the
             same dropout masks; None: `temperature` is given.
+        num_bytes: See `perplexity_of`.
+        num_words: See `perplexity_of`.
 
     Raises:
         ValueError: If `temperature` and `temperature_from` are both given, or dynamic
@@ -113,7 +138,8 @@ def evaluate(
         monte_carlo=monte_carlo,
         progress=progress,
     )
-    return perplexity_of(_not_diverged("evaluate", log_probs, dynamic))
+    log_probs = _not_diverged("evaluate", log_probs, dynamic)
+    return perplexity_of(log_probs, num_bytes, num_words)
 
 
 def search_temperature(

@@ -226,3 +226,20 @@ def test_interpolated_perplexity(model, predict, tokens, order):
     np.testing.assert_allclose([r.nats_per_token for r in found], nats, rtol=1e-5)
     alone = restricted_target_log_probs(restricted, tokens, prefix=EOS)
     assert found[2].nats_per_token == pytest.approx(-alone.mean())
+
+
+def test_bits_per_byte_and_perplexity_per_word():
+    log_probs = np.log([0.5, 0.25, 0.125])
+    found = perplexity_of(log_probs, num_bytes=12, num_words=2)
+    assert found.bits_per_byte == pytest.approx(6 / 12)
+    assert found.perplexity_per_word == pytest.approx(8.0)
+    assert perplexity_of(log_probs)[4:] == (None, None)
+    with pytest.raises(ValueError, match="num_bytes"):
+        perplexity_of(log_probs, num_bytes=0)
+
+
+def test_evaluations_give_bits_per_byte(model, tokens):
+    found = evaluate(model, tokens, 1, 20, prefix=EOS, num_bytes=100, num_words=10)
+    nats = found.nats_per_token * len(tokens)
+    assert found.bits_per_byte == pytest.approx(nats / math.log(2) / 100)
+    assert found.perplexity_per_word == pytest.approx(math.exp(nats / 10))

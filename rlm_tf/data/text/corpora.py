@@ -11,11 +11,19 @@ from typing import Any
 
 import keras
 import numpy as np
+from absl import logging
 
 from rlm_tf.data.text import text_files
+from rlm_tf.data.text.corpus_summary import CorpusSummary, SplitSizes, summarise
 from rlm_tf.data.text.published_corpora import PUBLISHED, SPLITS, PublishedCorpus
 from rlm_tf.data.text.python_docs import python_docs
-from rlm_tf.data.text.tokenisation import EOS, UNK, check_rule, count_tokens
+from rlm_tf.data.text.tokenisation import (
+    EOS,
+    SUBWORD_RULES,
+    UNK,
+    check_rule,
+    count_tokens,
+)
 from rlm_tf.data.text.vocabulary import Vocabulary
 
 PYTHON_DOCS = "python-docs"
@@ -34,6 +42,11 @@ class Corpus:
         valid: The same for validation.
         test: The same for the test.
         vocabulary: What the ids mean.
+        num_bytes: UTF-8 bytes of the text of each split as it was loaded, for bits per
+            byte, which compare vocabularies; of what a vocabulary that normalises makes
+            of it. None if it was not loaded.
+        num_words: Words between ASCII blanks of each split, likewise.
+        summary: What the corpus is like under its vocabulary, likewise.
     """
 
     name: str
@@ -41,6 +54,9 @@ class Corpus:
     valid: np.ndarray
     test: np.ndarray
     vocabulary: Vocabulary
+    num_bytes: SplitSizes | None = None
+    num_words: SplitSizes | None = None
+    summary: CorpusSummary | None = None
 
 
 def corpus_names() -> tuple[str, ...]:
@@ -115,10 +131,12 @@ def load_text_corpus(
         train: A UTF-8 text file, plain, `.gz` or `.zip` (any file under `bytes`).
         valid: File of the validation text; with `test`, or neither.
         test: File of the test text.
-        rule: Tokenisation rule: whitespace, words, characters or bytes.
+        rule: Tokenisation rule: whitespace, words, characters, bytes,
+            sentencepiece-unigram or sentencepiece-bpe.
         min_count: Rarer tokens become `<unk>`; by default 2 for words, 1 for
-            characters.
-        max_size: Largest size of the vocabulary.
+            characters. Not of bytes or subwords, of which nothing is unknown.
+        max_size: Largest size of the vocabulary; of subwords by default a piece for
+            each 120 bytes, 500 to 16,000.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -126,7 +144,8 @@ def load_text_corpus(
             or has no token that is frequent enough to be learnt; names the file, and
             the line where there is one.
     """
-    check_rule(rule)
+    if rule not in SUBWORD_RULES:
+        check_rule(rule)
     if (valid is None) != (test is None):
         raise ValueError("load_text_corpus: give both `valid` and `test`, or neither.")
     paths = dict.fromkeys(SPLITS, str(train))
@@ -141,7 +160,7 @@ def load_text_corpus(
         texts = dict(zip(SPLITS, parts, strict=True))
         _check_parts(texts, train, rule)
     options: dict[str, Any] = {"min_count": min_count, "max_size": max_size}
-    if rule != "bytes":
+    if rule != "bytes" and rule not in SUBWORD_RULES:
         options["unknown"] = True
         if min_count is None:
             options["min_count"] = 1 if rule == "characters" else 2
@@ -155,12 +174,18 @@ def load_text_corpus(
             f"rule {rule!r}, no token but line ends occurs {times} in it. Give more "
             "text" + (", or a lower `min_count`." if least > 1 else ".")
         )
-    return _encode(str(train), texts, vocabulary, paths)
+    corpus = _encode(str(train), texts, vocabulary, paths)
+    if corpus.summary is not None:
+        for line in corpus.summary.warnings():
+            logging.warning("%s: %s", train, line)
+    return corpus
 
 
 def _check_parts(texts: dict[str, bytes], path: Path, rule: str) -> None:
     """Raises ValueError if a text was too short to be cut into its splits."""
     for split, text in texts.items():
+        if rule in SUBWORD_RULES and text:
+            continue
         # The beginning tells, as a rule, and costs nothing.
         if any(count_tokens([part], rule) for part in (text[:1000], text)):
             continue
@@ -214,7 +239,15 @@ def _encode(
             )
         ids.flags.writeable = False
         arrays[split] = ids
-    return Corpus(name=name, vocabulary=vocabulary, **arrays)
+    summary, num_bytes, num_words = summarise(vocabulary, texts, arrays)
+    return Corpus(
+        name=name,
+        vocabulary=vocabulary,
+        num_bytes=num_bytes,
+        num_words=num_words,
+        summary=summary,
+        **arrays,
+    )
 
 
 # === Published corpora ===

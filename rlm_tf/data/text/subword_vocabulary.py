@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlm_tf.data.text import tokenisation
-from rlm_tf.data.text.subwords import SUBWORD_RULES
-from rlm_tf.data.text.tokenisation import EOS, UNK
+from rlm_tf.data.text.tokenisation import EOS, SUBWORD_RULES, UNK
 from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.data.text.vocabulary_file import write_vocabulary
 
@@ -66,6 +65,12 @@ class SubwordVocabulary(Vocabulary):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["model"], state["rule"])  # type: ignore[misc]
+
+    @property
+    def normalises(self) -> bool:
+        """Whether texts come back changed, as compatible characters become one."""
+        ligature = "\ufb01"
+        return self.decode(self.encode(ligature)) != ligature
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the vocabulary as a text file that `Vocabulary.load` reads."""

@@ -16,7 +16,6 @@ from absl import logging
 from rlm_tf.data.text import tokenisation
 from rlm_tf.data.text.tokenisation import EOS, UNK
 
-SUBWORD_RULES = ("sentencepiece-unigram", "sentencepiece-bpe")
 NORMALISATIONS = ("identity", "nfkc")
 
 # What stands for a newline where ids become text: a byte piece, which no line has.
@@ -56,7 +55,7 @@ def train_pieces(
 
     Args:
         texts: The training texts, and nothing else.
-        rule: One of `SUBWORD_RULES`.
+        rule: One of `tokenisation.SUBWORD_RULES`.
         max_size: Size of the vocabulary; None: a piece for each 120 bytes of text, at
             least 500 and at most 16,000.
         reserved: Names of the first ids, in order; no text has them. `<unk>` and

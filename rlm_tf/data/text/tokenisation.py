@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 RULES = ("whitespace", "words", "characters", "bytes")
+# Of pieces that are learnt; see `subwords`.
+SUBWORD_RULES = ("sentencepiece-unigram", "sentencepiece-bpe")
 EOS = "<eos>"
 UNK = "<unk>"
 
@@ -65,9 +67,10 @@ _PIECE = 1 << 23
 
 
 def check_rule(rule: str) -> None:
-    """Raises ValueError unless `rule` is a known rule."""
+    """Raises ValueError unless `rule` is one of `RULES`."""
     if rule not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(RULES)}; found {rule!r}.")
+        rules = ", ".join((*RULES, *SUBWORD_RULES))
+        raise ValueError(f"rule must be one of {rules}; found {rule!r}.")
 
 
 def as_text(text: str | bytes) -> str:

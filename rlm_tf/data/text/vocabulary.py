@@ -12,8 +12,8 @@ import numpy as np
 
 from rlm_tf.checks import check_integer
 from rlm_tf.data.text import tokenisation
-from rlm_tf.data.text.subwords import SUBWORD_RULES, train_pieces
-from rlm_tf.data.text.tokenisation import EOS, UNK
+from rlm_tf.data.text.subwords import train_pieces
+from rlm_tf.data.text.tokenisation import EOS, SUBWORD_RULES, UNK
 from rlm_tf.data.text.vocabulary_file import read_vocabulary, write_vocabulary
 
 if TYPE_CHECKING:
@@ -213,6 +213,11 @@ class Vocabulary:
 
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_tables": None}  # tables belong to one process
+
+    @property
+    def normalises(self) -> bool:
+        """Whether texts come back changed, as compatible characters become one."""
+        return False
 
     def id_of(self, token: str) -> int:
         """Returns the id of one token, that of `<unk>` if it is unknown.

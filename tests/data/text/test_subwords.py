@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from rlm_tf.data import Vocabulary
 from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.data.text.subword_vocabulary import SubwordVocabulary
-from rlm_tf.data.text.subwords import SUBWORD_RULES
-from rlm_tf.data.text.tokenisation import as_text
+from rlm_tf.data.text.tokenisation import SUBWORD_RULES, as_text
 
 TEXT = python_docs()["valid"]
 
