@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -36,6 +37,7 @@ def generate(
     calibration: float | tf.Tensor = 0.0,
     candidates: int = 64,
     stop_token: int | None = None,
+    banned_tokens: Sequence[int] = (),
     context_length: int | None = None,
 ) -> tf.RaggedTensor:
     """Continues prompts, token by token.
@@ -62,6 +64,7 @@ def generate(
             and then it costs nothing.
         candidates: See `calibrate`.
         stop_token: A row ends before this token; None: never.
+        banned_tokens: Ids that are never drawn.
         context_length: Most tokens that a model without states is run on; None: as
             many as there are.
 
@@ -88,6 +91,9 @@ def generate(
     states = read_tokens(stepwise, prompts[:, :-1], states)
     last = tf.gather(prompts.flat_values, prompts.row_limits() - 1)
     uniforms = uniform_draws(row_seeds(seed, num_rows), max_tokens)
+    banned = None
+    if len(banned_tokens):
+        banned = tf.constant([*banned_tokens], tf.int32)
     parameters = {
         "temperature": temperature,
         "top_k": top_k,
@@ -110,6 +116,8 @@ def generate(
     ) -> tuple[Any, ...]:
         features, states = stepwise.forward(last[:, tf.newaxis], states)
         logits = at_least_single(stepwise.output_logits(features)[:, 0])
+        if banned is not None:
+            logits = _without(logits, banned)
         logits = tf.cond(
             tf.not_equal(calibration, 0.0),
             lambda: calibrate(logits, states, stepwise, calibration, candidates),
@@ -140,6 +148,18 @@ def generate(
         lambda: tf.zeros([num_rows, 0], tf.int32),
     )
     return tf.RaggedTensor.from_tensor(written, lengths=length)
+
+
+def _without(logits: tf.Tensor, banned: tf.Tensor) -> tf.Tensor:
+    """Returns logits `[N, V]` that are minus infinity for some tokens."""
+    size = tf.shape(logits)[-1]
+    in_range = tf.debugging.Assert(
+        tf.reduce_all((banned >= 0) & (banned < size)),
+        ["generate: `banned_tokens` must be ids of tokens, found", banned],
+    )
+    with tf.control_dependencies([in_range] if in_range is not None else []):
+        hits = tf.reduce_any(tf.one_hot(banned, size, True, False, dtype=tf.bool), 0)
+    return tf.where(hits, tf.constant(-np.inf, logits.dtype), logits)
 
 
 def _checked_calibration(calibration: float | tf.Tensor) -> float | tf.Tensor:

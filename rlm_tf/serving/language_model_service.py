@@ -77,6 +77,7 @@ class LanguageModelService(tf.Module):
         self._vocabulary = Untracked(vocabulary)
         self._size = size
         self._eos_id = vocabulary.eos_id
+        self._banned = Untracked(vocabulary.never_in_text)
         self._tables = vocabulary.graph_tables()
         self._names = tf.Variable(
             list(vocabulary.tokens), trainable=False, name="token_names"
@@ -220,6 +221,7 @@ class LanguageModelService(tf.Module):
             eta=eta,
             typical_p=typical_p,
             calibration=calibration,
+            banned_tokens=self._banned.value,
         )
         return {
             "text": self._tables.decode(new),

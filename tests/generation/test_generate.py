@@ -147,6 +147,25 @@ def test_longer_text_starts_with_the_shorter(model):
     assert [row[:4] for row in long] == short
 
 
+def test_banned_tokens_are_never_drawn(recurrent):
+    prompts = [[1, 2], [3, 4]]
+    free = np.unique(lists(generate(recurrent, prompts, 60, seed=3)))
+    assert len(free) > 3
+    banned = free[:3].tolist()
+    for temperature in (0.0, 1.0):
+        found = generate(
+            recurrent,
+            prompts,
+            60,
+            seed=3,
+            temperature=temperature,
+            banned_tokens=banned,
+        )
+        assert not set(np.ravel(lists(found))) & set(banned)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be ids of tokens"):
+        generate(recurrent, prompts, 1, seed=3, banned_tokens=[1000])
+
+
 def test_stop_token_ends_a_row_only(recurrent):
     prompts = tf.ragged.constant(PROMPTS)
     free = lists(generate(recurrent, prompts, 30, seed=3))

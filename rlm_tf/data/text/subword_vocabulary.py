@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlm_tf.data.text import tokenisation
+from rlm_tf.data.text.subwords import NEWLINE_PIECE
 from rlm_tf.data.text.tokenisation import EOS, SUBWORD_RULES, UNK
 from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.data.text.vocabulary_file import write_vocabulary
@@ -65,6 +66,13 @@ class SubwordVocabulary(Vocabulary):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["model"], state["rule"])  # type: ignore[misc]
+
+    @property
+    def never_in_text(self) -> tuple[int, ...]:
+        """Ids that no text has: reserved ones but `<eos>`, and the newline's byte."""
+        first_byte = self._ids["<0x00>"]
+        reserved = [i for i in range(first_byte) if i != self.eos_id]
+        return (*reserved, self._ids[NEWLINE_PIECE])
 
     @property
     def normalises(self) -> bool:

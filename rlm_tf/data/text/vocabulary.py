@@ -215,6 +215,11 @@ class Vocabulary:
         return self.__dict__ | {"_tables": None}  # tables belong to one process
 
     @property
+    def never_in_text(self) -> tuple[int, ...]:
+        """Ids that no text has, so that none should be drawn either."""
+        return ()
+
+    @property
     def normalises(self) -> bool:
         """Whether texts come back changed, as compatible characters become one."""
         return False
