@@ -153,14 +153,8 @@ def test_banned_tokens_are_never_drawn(recurrent):
     assert len(free) > 3
     banned = free[:3].tolist()
     for temperature in (0.0, 1.0):
-        found = generate(
-            recurrent,
-            prompts,
-            60,
-            seed=3,
-            temperature=temperature,
-            banned_tokens=banned,
-        )
+        options = {"temperature": temperature, "banned_tokens": banned}
+        found = generate(recurrent, prompts, 60, seed=3, **options)
         assert not set(np.ravel(lists(found))) & set(banned)
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be ids of tokens"):
         generate(recurrent, prompts, 1, seed=3, banned_tokens=[1000])
