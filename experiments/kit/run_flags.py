@@ -154,7 +154,10 @@ def export(folder: pathlib.Path) -> None:
     model = keras.models.load_model(folder / "model.keras", compile=False)
     vocabulary = Vocabulary.load(folder / "vocabulary.txt")
     export_language_model(model, vocabulary, FLAGS.export, overwrite=True)
-    print(f"{FLAGS.export}: SavedModel with signatures score, next_token, generate")
+    print(
+        f"{FLAGS.export}: SavedModel with signatures score, next_token, generate, "
+        "generate_default"
+    )
     prompt = vocabulary.decode(vocabulary.encode(_PROMPT))
     settings: dict[str, Any] = {
         "max_tokens": 20,

@@ -15,12 +15,14 @@ from rlm_tf.generation.filters import (
     scale_by_temperature,
 )
 from rlm_tf.generation.generate import generate
+from rlm_tf.generation.mixture import MixtureStepwise
 from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import RecomputedModel
 
 __all__ = [
     "MOST_CALIBRATION",
     "CalibrationFit",
+    "MixtureStepwise",
     "RecomputedModel",
     "calibrate",
     "draw_tokens",

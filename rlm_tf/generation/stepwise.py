@@ -103,10 +103,19 @@ def as_stepwise(
     return RecomputedModel(interface.model, context_length)
 
 
+def recomputed_in(model: Any) -> RecomputedModel | None:
+    """Returns the model that is run anew at every step, alone or in a mixture."""
+    for found in (model, getattr(model, "model", None)):
+        if isinstance(found, RecomputedModel):
+            return found
+    return None
+
+
 def longest_window(model: StepwiseModel) -> int:
     """Returns how many tokens at most to pass to `forward` at once."""
-    if isinstance(model, RecomputedModel) and isinstance(model.context_length, int):
-        return max(1, min(_WINDOWS[0], model.context_length // 2))
+    recomputed = recomputed_in(model)
+    if recomputed is not None and isinstance(recomputed.context_length, int):
+        return max(1, min(_WINDOWS[0], recomputed.context_length // 2))
     return _WINDOWS[0]
 
 

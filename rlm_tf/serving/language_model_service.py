@@ -9,7 +9,14 @@ import tensorflow as tf
 
 from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.generation.generate import generate
-from rlm_tf.generation.stepwise import RecomputedModel, as_stepwise, read_tokens
+from rlm_tf.generation.mixture import MixtureStepwise
+from rlm_tf.generation.stepwise import (
+    RecomputedModel,
+    StepwiseModel,
+    as_stepwise,
+    read_tokens,
+)
+from rlm_tf.restricted import RestrictedModel
 from rlm_tf.serving.arguments import (
     checked,
     checked_max_tokens,
@@ -43,9 +50,11 @@ class LanguageModelService(tf.Module):
 
     Args:
         model: A recurrent language model, a wrapper around one, or any Keras
-            model from tokens to logits.
+            model from tokens to logits; or a restricted model.
         vocabulary: The vocabulary that the model was trained with.
         context_length: Most tokens that a model without states is run on.
+        mixture: A restricted model and its weight mu: what answers is
+            `(1 - mu) Q + mu P`.
 
     Raises:
         ValueError: If the model does not map tokens to logits, if these do not have one
@@ -54,15 +63,24 @@ class LanguageModelService(tf.Module):
 
     def __init__(
         self,
-        model: keras.Model,
+        model: keras.Model | RestrictedModel,
         vocabulary: Vocabulary,
         *,
         context_length: int | None = None,
+        mixture: tuple[RestrictedModel, float] | None = None,
     ) -> None:
         super().__init__(name="language_model_service")
-        stepwise = as_stepwise(model, context_length)
-        if isinstance(stepwise, RecomputedModel):
-            _check_maps_tokens(stepwise)
+        weights = list(model.weights)
+        stepwise: StepwiseModel
+        if isinstance(model, RestrictedModel):
+            stepwise = MixtureStepwise(None, model, 1.0, vocabulary.eos_id)
+        else:
+            stepwise = as_stepwise(model, context_length)
+            if isinstance(stepwise, RecomputedModel):
+                _check_maps_tokens(stepwise)
+        if mixture is not None:
+            stepwise = MixtureStepwise(stepwise, *mixture, vocabulary.eos_id)
+            weights += mixture[0].weights
         features, _ = stepwise.forward(
             tf.zeros([1, 1], tf.int32), stepwise.zero_states(1)
         )
@@ -82,7 +100,7 @@ class LanguageModelService(tf.Module):
         self._names = tf.Variable(
             list(vocabulary.tokens), trainable=False, name="token_names"
         )
-        self._weights = [weight.value for weight in model.weights]
+        self._weights = [weight.value for weight in weights]
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def score(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -228,6 +246,34 @@ class LanguageModelService(tf.Module):
             "full_text": self._tables.decode(tf.concat([ids, new], axis=1)),
         }
 
+    @tf.function(input_signature=[_STRINGS, _INTEGER], autograph=False)
+    def generate_default(
+        self, prompts: tf.Tensor, max_tokens: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Continues each prompt otherwise each time: top_p 0.95, temperature 1.
+
+        Args:
+            prompts: Strings `[N]`; empty ones are fine.
+            max_tokens: int32, the number of new tokens, 0 to 10,000.
+
+        Returns:
+            `text` and `full_text` as of `generate`, and `seed`, int32, with which
+            `generate` gives the same again.
+        """
+        seed = tf.random.uniform([], 0, tf.int32.max, tf.int32)
+        answer = self.generate(
+            prompts,
+            max_tokens,
+            tf.constant(1.0),
+            tf.constant(0),
+            tf.constant(0.95),
+            tf.constant(0.0),
+            tf.constant(1.0),
+            tf.constant(0.0),
+            seed,
+        )
+        return {**answer, "seed": seed}
+
     def requests(self) -> dict[str, dict[str, tf.Tensor]]:
         """Returns small inputs of each signature, for a server to warm up with."""
         vocabulary = self._vocabulary.value
@@ -247,12 +293,14 @@ class LanguageModelService(tf.Module):
             "score": {"texts": texts},
             "next_token": {"texts": texts, "k": tf.constant(1)},
             "generate": generated,
+            "generate_default": {"prompts": texts, "max_tokens": tf.constant(2)},
         }
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions for `tf.saved_model.save`, which traces them once."""
         return {
-            name: getattr(self, name) for name in ("score", "next_token", "generate")
+            name: getattr(self, name)
+            for name in ("score", "next_token", "generate", "generate_default")
         }
 
     def _read(self, function: str, name: str, texts: tf.Tensor) -> tf.RaggedTensor:

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from rlm_tf.evaluation.log_probs import log_softmax_at
 from rlm_tf.generation.stepwise import (
-    RecomputedModel,
     StepwiseModel,
     longest_window,
+    recomputed_in,
 )
 
 # Positions whose features, and whose logits, are in memory at once, and the most logits
@@ -47,12 +47,13 @@ def token_log_probs(
     at_once = max(1, min(_LOGIT_POSITIONS, _LOGITS // vocabulary_size))
     if hasattr(model, "target_log_probs"):
         at_once = _LOGIT_POSITIONS
-    if not isinstance(model, RecomputedModel):
+    recomputed = recomputed_in(model)
+    if recomputed is None:
         window = _FEATURE_POSITIONS // tf.maximum(num_rows, 1)
         window = tf.clip_by_value(window, 1, largest)
         return _window_by_window(model, targets, lengths, prefix, window, at_once)
     # The window decides what a token sees: it may not depend on the number of texts.
-    size = tf.maximum(at_once // model.context_length, 1)
+    size = tf.maximum(at_once // recomputed.context_length, 1)
     blocks = tf.maximum(-(-num_rows // size), 1)
 
     def body(block: tf.Tensor, written: tf.TensorArray) -> tuple[Any, Any]:

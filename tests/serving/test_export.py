@@ -15,7 +15,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.serving import export as export_module
-from rlm_tf.serving import export_language_model
+from rlm_tf.serving import export_answers, export_language_model
+from rlm_tf.serving.export_answers import ModelAnswers
 from rlm_tf.serving.saved_model import check_weights
 from tests.serving.exported import (
     generate,
@@ -159,11 +160,12 @@ def test_wrong_vocabulary(model, tmp_path):
 
 
 def test_wrong_numbers_are_noticed(model, vocabulary, tmp_path, monkeypatch):
-    def slightly_wrong(logits, targets):
-        return log_softmax_at(logits, targets) + 1e-3
+    def slightly_wrong(answers, ids):
+        log_probs, after = predictions(answers, ids)
+        return log_probs + 1e-3, after
 
-    log_softmax_at = export_module.log_softmax_at
-    monkeypatch.setattr(export_module, "log_softmax_at", slightly_wrong)
+    predictions = ModelAnswers.predictions
+    monkeypatch.setattr(ModelAnswers, "predictions", slightly_wrong)
     with pytest.raises(ValueError, match="differ from the model's by up to 0"):
         export_language_model(model, vocabulary, tmp_path / "x")
     assert not list(tmp_path.iterdir())
@@ -195,13 +197,15 @@ def test_minus_infinity_may_forbid_words_and_actions():
 
 
 def test_answers_that_are_no_numbers_do_not_pass(model, vocabulary, path, monkeypatch):
-    def nan(logits, targets):
-        return log_softmax_at(logits, targets) * np.nan
+    def nan(answers, ids):
+        log_probs, after = predictions(answers, ids)
+        return log_probs * np.nan, after
 
-    log_softmax_at = export_module.log_softmax_at
-    monkeypatch.setattr(export_module, "log_softmax_at", nan)
+    predictions = ModelAnswers.predictions
+    monkeypatch.setattr(ModelAnswers, "predictions", nan)
+    answers = ModelAnswers(model, None, vocabulary.eos_id)
     with pytest.raises(ValueError, match="differ from the model's by up to nan"):
-        export_module._check_numbers(path, model, vocabulary, None)
+        export_module._check_numbers(path, answers, vocabulary, None)
 
 
 def test_words_that_must_not_come_are_no_difference():
@@ -209,7 +213,7 @@ def test_words_that_must_not_come_are_no_difference():
     found = np.array([-np.inf, -1.0, -np.inf, np.nan])
     expected = np.array([-np.inf, -2.0, -1.0, -1.0])
     np.testing.assert_array_equal(
-        export_module._difference(found, expected), [0.0, 0.5, np.inf, np.nan]
+        export_answers.relative_difference(found, expected), [0.0, 0.5, np.inf, np.nan]
     )
 
 
@@ -222,9 +226,10 @@ def test_check_holds_few_logits_at_once(model, vocabulary, path, monkeypatch):
         return output_logits(self, features, *arguments)
 
     monkeypatch.setattr(type(model), "output_logits", spy)
-    monkeypatch.setattr(export_module, "_LOGITS", 20 * len(vocabulary))
-    monkeypatch.setattr(export_module, "_WORDS", 5)
-    export_module._check_numbers(path, model, vocabulary, None)
+    monkeypatch.setattr(export_answers, "_LOGITS", 20 * len(vocabulary))
+    monkeypatch.setattr(export_answers, "_WORDS", 5)
+    answers = ModelAnswers(model, None, vocabulary.eos_id)
+    export_module._check_numbers(path, answers, vocabulary, None)
     assert max(blocks) == 20 and sum(blocks) > 1000
 
 

@@ -93,11 +93,12 @@ def requests_in(path, prediction_log):
 
 def test_every_signature_of_a_language_model_is_warmed_up(path, loaded, prediction_log):
     found = list(requests_in(path, prediction_log))
-    assert [name for name, *_ in found] == ["there"] * 3
+    assert [name for name, *_ in found] == ["there"] * 4
     assert [signature for _, signature, _ in found] == [
         "score",
         "next_token",
         "generate",
+        "generate_default",
     ]
     for _, signature, inputs in found:
         loaded.signatures[signature](**inputs)
