@@ -15,6 +15,7 @@ from rlm_tf.generation.filters import (
     scale_by_temperature,
 )
 from rlm_tf.generation.generate import generate
+from rlm_tf.generation.generate_text import generate_text
 from rlm_tf.generation.mixture import MixtureStepwise
 from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import RecomputedModel
@@ -29,6 +30,7 @@ __all__ = [
     "filter_logits",
     "fit_calibration",
     "generate",
+    "generate_text",
     "keep_eta",
     "keep_nucleus",
     "keep_top_k",

@@ -11,8 +11,7 @@ from rlm_tf.evaluation import (
     restricted_target_log_probs,
     target_log_probs,
 )
-from rlm_tf.generation import MixtureStepwise
-from rlm_tf.generation import generate as generate_ids
+from rlm_tf.generation import MixtureStepwise, generate_text
 from rlm_tf.generation.mixture import log_mixture
 from rlm_tf.generation.stepwise import as_stepwise
 from rlm_tf.restricted import KneserNey
@@ -97,11 +96,14 @@ def test_what_is_said_is_what_python_says(vocabulary, model, restricted, mixed):
     stepwise = MixtureStepwise(
         as_stepwise(model, None), restricted, MU, vocabulary.eos_id
     )
-    prompt = [[vocabulary.eos_id, *vocabulary.encode("the cat")]]
+    prompts = ["the cat", "", "a dog saw"]
     for temperature in (0.0, 1.0):
-        said = generate(mixed, ["the cat"], max_tokens=8, temperature=temperature)
-        ids = generate_ids(stepwise, prompt, 8, seed=1, temperature=temperature)
-        assert said["text"] == [vocabulary.decode(ids[0].numpy())]
+        options = {"temperature": temperature, "top_p": 0.9}
+        said = generate(mixed, prompts, max_tokens=8, **options)["text"]
+        assert generate_text(stepwise, vocabulary, prompts, 8, **options) == said
+        alone = generate_text(stepwise, vocabulary, prompts[0], 8, **options)
+        assert alone == said[0]
+    assert generate_text(stepwise, vocabulary, []) == []
 
 
 @pytest.mark.landing

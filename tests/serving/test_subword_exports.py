@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.data import Vocabulary
+from rlm_tf.generation import generate_text
 from rlm_tf.serving import export_language_model
 from tests.serving.exported import generate, make_model, reference_log_probs, score
 
@@ -51,7 +52,8 @@ def test_texts_of_any_language_are_scored(vocabulary, path):
 
 
 def test_reserved_names_are_never_said(vocabulary, path):
-    loaded = tf.saved_model.load(str(path[1]))
+    model, path = path
+    loaded = tf.saved_model.load(str(path))
     prompts = ["the cat", "\u6211\u4eec"]
     for temperature in (0.0, 1.0):
         answer = generate(loaded, prompts, max_tokens=30, temperature=temperature)
@@ -60,6 +62,9 @@ def test_reserved_names_are_never_said(vocabulary, path):
         ):
             assert "\u2047" not in text and "MASK" not in text
             assert full.startswith(prompt) and len(full) > len(prompt)
+        same = {"temperature": temperature, "top_p": 1.0}
+        found = generate_text(model, vocabulary, prompts, 30, **same)
+        assert found == answer["text"]
 
 
 @pytest.mark.landing
