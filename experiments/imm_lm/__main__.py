@@ -28,6 +28,9 @@ def define() -> None:
     flags.DEFINE_enum(
         "study", None, sorted(STUDIES), "A list of runs instead of --arms."
     )
+    flags.DEFINE_boolean(
+        "n_grams", False, "Only score Kneser-Ney alone, by order and amount of text."
+    )
     flags.DEFINE_string("only", None, "Of a study, only runs whose name contains this.")
     run_flags.define_run_flags(
         "imm_lm",

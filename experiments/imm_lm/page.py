@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 
 from experiments.imm_lm import report
-from experiments.imm_lm.reporting import read_projection, tables_of
+from experiments.imm_lm.reporting import read_n_grams, read_projection, tables_of
 from experiments.imm_lm.studies import STUDIES
 from experiments.kit.about import About
 from experiments.kit.rows import Rows, read_studies
@@ -23,7 +23,7 @@ ABOUT = About(
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""
     rows = read_studies(folder, STUDIES, report.NEEDS)
-    return tables_of(rows, read_projection(folder))
+    return tables_of(rows, read_projection(folder), read_n_grams(folder))
 
 
 def headline(folder: pathlib.Path) -> str:

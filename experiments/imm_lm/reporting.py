@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from experiments.imm_lm import cost_report, published, report, scarcity, settings_report
 from experiments.imm_lm.curves import learning_curves
+from experiments.imm_lm.n_grams import n_grams_table
 from experiments.imm_lm.studies import STUDIES
 from experiments.kit.rows import Rows, read_studies
 
@@ -24,7 +25,9 @@ def write_report(results: pathlib.Path, figures: pathlib.Path) -> None:
         ValueError: If there are no rows, or a row is damaged.
     """
     rows = read_studies(results, STUDIES, report.NEEDS)
-    for name, table in tables_of(rows, read_projection(results)).items():
+    for name, table in tables_of(
+        rows, read_projection(results), read_n_grams(results)
+    ).items():
         print(f"## {name}\n\n{table}\n")
     for name, members in rows.items():
         if not members:
@@ -46,14 +49,23 @@ def read_projection(results: pathlib.Path) -> report.Row | None:
     return rows.read("projection", _PROJECTION) if "projection" in rows else None
 
 
+def read_n_grams(results: pathlib.Path) -> report.Row | None:
+    """Returns the row of Kneser-Ney alone, if there is one."""
+    rows = Rows(results)
+    return rows.read("n_grams", ("cells",)) if "n_grams" in rows else None
+
+
 def tables_of(
-    rows: Mapping[str, Sequence[report.Row]], projection: report.Row | None = None
+    rows: Mapping[str, Sequence[report.Row]],
+    projection: report.Row | None = None,
+    n_grams: report.Row | None = None,
 ) -> dict[str, str]:
     """Returns the tables, by name, that can be made of rows.
 
     Args:
         rows: The rows of each study.
         projection: The row of the projection.
+        n_grams: The row of Kneser-Ney alone.
     """
     rows = {study: _in_order(study, members) for study, members in rows.items()}
     made = {
@@ -76,6 +88,8 @@ def tables_of(
     if scarcity.can_be_fitted(amounts):
         tables["scarcity"] = scarcity.scarcity_table(amounts)
         tables["law"] = scarcity.law_table(amounts)
+    if n_grams is not None:
+        tables["n-grams"] = n_grams_table(n_grams)
     if projection is not None:
         tables["projection"] = cost_report.projection_table(projection)
     tables["hours"] = cost_report.hours_table(rows)

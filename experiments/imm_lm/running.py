@@ -9,7 +9,7 @@ import pathlib
 from absl import flags
 
 from experiments.imm_lm import config as configs
-from experiments.imm_lm import projection, report, training
+from experiments.imm_lm import n_grams, projection, report, training
 from experiments.imm_lm.curves import learning_curves
 from experiments.imm_lm.studies import STUDIES, Run
 from experiments.kit import flags as config_flags
@@ -25,6 +25,8 @@ def main() -> None:
     """Runs what is not done yet, then writes table and figure."""
     if FLAGS.project_steps:
         _project()
+    elif FLAGS.n_grams:
+        _score_n_grams()
     else:
         _train_all()
 
@@ -130,6 +132,13 @@ def _report(rows: list[report.Row], output: pathlib.Path) -> None:
         print(figure, flush=True)
 
 
+def _score_n_grams() -> None:
+    preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
+    row = n_grams.measure(load_corpus(preset.corpus, FLAGS.data_dir))
+    print(n_grams.n_grams_table(row))
+    run_flags.write_row("n_grams", row)
+
+
 def _project() -> None:
     preset = config_flags.config_from_flags(configs.PRESETS[FLAGS.preset])
     configs.check_config(preset)
@@ -138,4 +147,4 @@ def _project() -> None:
     row = projection.project(preset, inputs, FLAGS.project_steps)
     for kind, hours in row["hours_of_all_epochs"].items():
         print(f"{kind}: {hours:,.1f} h for {preset.epochs} epochs", flush=True)
-    run_flags.write_projection(row)
+    run_flags.write_row("projection", row)

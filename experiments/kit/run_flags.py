@@ -89,13 +89,13 @@ def folders(study: str | None = None) -> tuple[pathlib.Path, Rows]:
     return (output / study if study else output), results
 
 
-def write_projection(found: dict[str, Any]) -> None:
-    """Writes what `--project_steps` has found as a row named `projection`."""
+def write_row(name: str, found: dict[str, Any]) -> None:
+    """Writes what was found without training as a row, and prints its place."""
     from experiments.kit.rows import Rows
 
     rows = Rows(FLAGS.results_dir or FLAGS.output_dir)
-    rows.write("projection", found)
-    print(rows.place("projection"))
+    rows.write(name, found)
+    print(rows.place(name))
 
 
 def refuse_settings_beside_study(config_class: type, others: tuple[str, ...]) -> None:

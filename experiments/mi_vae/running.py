@@ -146,7 +146,7 @@ def _project(chosen: dict[str, VaeConfig], corpora: dict[str, Corpus]) -> None:
         found[name] = training.project(config, corpus, FLAGS.project_steps)
         hours, steps = found[name]["hours_of_all_steps"], found[name]["steps"]
         print(f"{name}: {hours:,.1f} h for {steps:,} steps", flush=True)
-    run_flags.write_projection(found)
+    run_flags.write_row("projection", found)
 
 
 def _search(

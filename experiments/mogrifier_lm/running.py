@@ -97,7 +97,7 @@ def _project(chosen: dict[str, configs.RunConfig]) -> None:
         found[name] = projection.project(config, corpus, FLAGS.project_steps)
         hours, epochs = found[name]["hours_of_all_epochs"], found[name]["epochs"]
         print(f"{name}: {hours:,.1f} h for {epochs} epochs", flush=True)
-    run_flags.write_projection(found)
+    run_flags.write_row("projection", found)
 
 
 def _configs() -> dict[str, configs.RunConfig]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from experiments.imm_lm import (
     cost_report,
+    n_grams,
     report,
     reporting,
     scarcity,
     settings_report,
 )
+from rlm_tf.data import load_corpus
+from rlm_tf.evaluation import restricted_target_log_probs
+from rlm_tf.restricted import KneserNey
 from tests.experiments.imm_rows import row_of, rows_of_a_law
 
 
@@ -187,3 +194,32 @@ def test_counts_have_one_line_a_bank():
         ["| 7,000", "2"],
         ["| 7,000", "20"],
     ]
+
+
+def test_kneser_ney_alone_is_scored_on_all_tokens(monkeypatch):
+    corpus = load_corpus("python-docs")
+    monkeypatch.setattr(n_grams, "ORDERS", (1, 2))
+    monkeypatch.setattr(n_grams, "FRACTIONS", (0.1, 0.2))
+    row = n_grams.measure(corpus)
+    tokens = [int(len(corpus.train) * share) for share in (0.1, 0.1, 0.2, 0.2)]
+    assert [cell["train_tokens"] for cell in row["cells"]] == tokens
+    assert [cell["order"] for cell in row["cells"]] == [1, 2, 1, 2]
+    cell = row["cells"][1]
+    size = len(corpus.vocabulary)
+    model = KneserNey(2, floor=cell["floor"]).fit(
+        corpus.train[: cell["train_tokens"]], size
+    )
+    eos = corpus.vocabulary.eos_id
+    log_probs = restricted_target_log_probs(model, corpus.test, prefix=eos)
+    assert cell["test"] == pytest.approx(np.exp(-log_probs.mean()))
+    bits = -log_probs.sum() / np.log(2) / corpus.num_bytes.test
+    assert cell["test_bits_per_byte"] == pytest.approx(bits)
+    lines = n_grams.n_grams_table(row).splitlines()
+    first = row["cells"][0]
+    assert lines[2].startswith(
+        f"| {first['train_tokens']:,} | {first['valid']:.1f} / {first['test']:.1f} |"
+    )
+    # Order 2 is better on the validation text.
+    assert lines[2].endswith(
+        f"| {cell['floor']:.3f} | {cell['test_bits_per_byte']:.3f} |"
+    )
