@@ -51,6 +51,8 @@ def values(folder: pathlib.Path) -> dict[str, str]:
     ratios = {
         "gain": _on_an_eighth(folder, "imm-in-batch-count1") / dropout,
         "gain_mixed": _on_an_eighth(folder, "imm-in-batch-count1", "same") / dropout,
+        "noising": _on_an_eighth(folder, "noising-bigram-kn") / dropout,
+        "noising_mixed": _on_an_eighth(folder, "noising-bigram-kn", "same") / dropout,
         "mixed": _on_an_eighth(folder, "none", "same") / dropout,
         "gain_of_all": _on_an_eighth(folder, "imm-in-batch-all") / dropout,
         "gain_of_all_mixed": _on_an_eighth(folder, "imm-in-batch-all", "all") / dropout,

@@ -18,7 +18,7 @@ class ExactReturns(NamedTuple):
         uniform: All four moves are as likely.
         restricted: Moves to the middle column and then up, which is what the POMDP's
             solution says that sees x alone (the max-utility target; it is tested in
-            `tests/restricted/test_alpha_vectors.py`).
+            `tests/restricted/pomdp/test_alpha_vectors.py`).
         optimal: The best there is.
     """
 

@@ -1,4 +1,4 @@
-"""Prints the tables of imm_lm/README.md from its rows and draws its figures.
+r"""Prints the tables of imm_lm/README.md from its rows and draws its figures.
 
     python -m experiments.imm_report --results_dir=experiments/imm_lm \
         --output_dir=experiments/imm_lm/figures

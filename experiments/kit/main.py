@@ -65,7 +65,14 @@ def start(binary: Binary) -> None:
 
     def read(arguments: list[str]) -> list[str]:
         if any(_name_of(word) in _HELP for word in arguments[1:]):
-            print(help_text(binary, own, _preset_in(arguments)))
+            preset = _preset_in(arguments)
+            known = sorted(binary.presets)
+            if preset is not None and known and preset not in known:
+                sys.exit(
+                    f"error: --preset must be one of {', '.join(known)}; found "
+                    f"{preset!r}."
+                )
+            print(help_text(binary, own, preset))
             sys.exit(0)
         return read_flags(arguments)
 

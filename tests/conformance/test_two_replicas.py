@@ -36,7 +36,7 @@ def _parameters() -> list:
     """Returns the names of all models whose promise it is.
 
     In-batch contexts pool what their replica has; what they promise is in
-    `tests/models/test_in_batch_contexts.py`. TensorFlow gathers rows of several
+    `tests/models/imm/test_in_batch_contexts.py`. TensorFlow gathers rows of several
     replicas, as the matching of neighbours does, in graphs alone.
     """
     gather = {"LogisticIMM", "NeighborModelMatching"}

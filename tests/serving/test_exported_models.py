@@ -14,8 +14,8 @@ from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.layers import GRUCell, MogrifierCell, MogrifierLSTMCell, RewiredLSTMCell
 from rlm_tf.models import InducedModelMatching, RegularizedLanguageModel
 from rlm_tf.restricted import KneserNey
-from rlm_tf.serving import export as export_module
 from rlm_tf.serving import export_language_model
+from rlm_tf.serving.export_answers import ModelAnswers
 from tests.serving.exported import (
     RARE,
     TEXT,
@@ -89,7 +89,7 @@ def test_a_chaotic_model_is_compared_while_it_can_be(vocabulary, tmp_path):
         variable.assign(variable * 8.0)
     before = model.get_weights()
     ids = np.random.default_rng(1).integers(len(vocabulary), size=300)
-    grown = export_module._sensitivity(model, ids)
+    grown = ModelAnswers(model, None, vocabulary.eos_id).sensitivity(ids)
     assert grown[0] < 1e-5 and grown[-1] > 0.1
     export_language_model(model, vocabulary, tmp_path / "x")
     for found, expected in zip(model.get_weights(), before, strict=True):
