@@ -121,6 +121,8 @@ class Source:
         body = self.tree(module).body
         for index, node in enumerate(body):
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+                if _is_overload(node):
+                    continue
                 return module, name, ast.get_docstring(node) or ""
             if name in _targets(node):
                 value = getattr(node, "value", None)
@@ -143,6 +145,12 @@ class Source:
                 number = line_of(ast.parse(path.read_text("utf-8")), parts[split:])
                 return None if number is None else (path, number)
         return None
+
+
+def _is_overload(node: ast.FunctionDef | ast.ClassDef) -> bool:
+    """Returns whether a definition only tells type checkers of a signature."""
+    decorators = (ast.unparse(decorator) for decorator in node.decorator_list)
+    return any(name.rpartition(".")[2] == "overload" for name in decorators)
 
 
 def line_of(tree: ast.Module, names: list[str]) -> int | None:

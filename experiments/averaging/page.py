@@ -18,6 +18,8 @@ ABOUT = About(
     "2.5 h, 1 core",
 )
 
+MADE_BY = {"cost": ""}
+
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""

@@ -19,6 +19,22 @@ ABOUT = About(
     "2.2 h, 2 cores",
 )
 
+_RUN = "python -m experiments.imm_lm --data_dir=DATA"
+MADE_BY = {
+    "tuning": f"{_RUN} --study=tuning",
+    "ablation": f"{_RUN} --study=ablation",
+    "counts": f"{_RUN} --study=ablation",
+    "sampler": f"{_RUN} --study=sampler",
+    "full": f"{_RUN} --study=full",
+    "full-induced": f"{_RUN} --study=full",
+    # With the rows of `main` and `full`.
+    "scarcity": f"{_RUN} --study=scarcity",
+    "law": f"{_RUN} --study=scarcity",
+    "n-grams": f"{_RUN} --n_grams --corpus=ptb",
+    "projection": f"{_RUN} --preset=paper --project_steps=1",
+    "hours": "",
+}
+
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""

@@ -25,6 +25,16 @@ _COMPARED = {
 }
 _LEVEL = 3
 
+_RUN = "python -m experiments.mi_vae"
+MADE_BY = {
+    "many_symbols": f"{_RUN} --study=many_symbols",
+    "many_symbols_levels": f"{_RUN} --study=many_symbols",
+    "signal": f"{_RUN} --study=signal",
+    "sentences": f"{_RUN} --study=sentences --data_dir=DATA",
+    "best_of_sentences": f"{_RUN} --study=sentences --data_dir=DATA",
+    "cost": "",
+}
+
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""

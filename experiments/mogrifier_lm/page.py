@@ -14,9 +14,21 @@ from experiments.mogrifier_lm.tables import read_tables
 ABOUT = About(
     "Melis (2023), chapters 2 and 4, Tables 2.1 to 2.3",
     "Does a Mogrifier or an RLSTM beat an LSTM of as many parameters?",
-    "python -m experiments.mogrifier_lm --study=cells --seeds=1,2,3",
+    "python -m experiments.mogrifier_lm --study=cells --seeds=1,2,3 --data_dir=DATA",
     "20 to 40 min a run, 17 h all, 1 core",
 )
+
+_RUN = "python -m experiments.mogrifier_lm --data_dir=DATA"
+MADE_BY = {
+    "trials": f"{_RUN} --study=trials",
+    "variants": f"{_RUN} --study=variants",
+    "further": f"{_RUN} --study=further",
+    "ways": f"{_RUN} --study=cells --seeds=1 --mc_samples=30",
+    "combined": f"{_RUN} --study=combined --mc_samples=4 --dynamic_mc_samples=1",
+    "combined_words": f"{_RUN} --study=combined --mc_samples=4 --dynamic_mc_samples=1",
+    "projection": f"{_RUN} --preset=PRESET --project_steps=1",
+    "cost": "",
+}
 
 
 def tables(folder: pathlib.Path) -> dict[str, str]:

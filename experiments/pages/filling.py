@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 from experiments.kit.drawing import table
+from experiments.kit.rows import Rows
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1]
 ROOT = EXPERIMENTS.parent
@@ -78,7 +79,28 @@ def find_table(name: str) -> str:
     Raises:
         ValueError: If there is none.
     """
-    return index() if name == "index" else _find("table", tables_of, name)
+    if name == "index":
+        return f"{index()}\n\nWritten by `python -m experiments.pages` (`make tables`)."
+    found = _find("table", tables_of, name).strip()
+    study, _, own = name.partition("/")
+    command = made_by(study, own)
+    return f"{found}\n\nMade by `{command}`." if command else found
+
+
+def made_by(study: str, name: str) -> str:
+    """Returns the command whose rows a table of a study is made of, but for folders.
+
+    A page may name it in `MADE_BY`, empty where it is all of them; of a study made of
+    parts it is that of the part which has the table's name; else that of the index.
+    """
+    page = page_of(study)
+    given = getattr(page, "MADE_BY", {})
+    if name in given:
+        return given[name]
+    rows = Rows(EXPERIMENTS / study)
+    if name in rows:
+        return rows.read(name).get("command", page.ABOUT.command)
+    return page.ABOUT.command
 
 
 def find_value(name: str) -> str:

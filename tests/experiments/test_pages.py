@@ -51,6 +51,26 @@ def test_all_tables_of_a_study_are_shown_on_its_page_and_made_from_rows(page):
 
 
 @pytest.mark.parametrize("study", filling.studies())
+def test_tables_say_which_command_made_them(study):
+    tables = filling.tables_of(study)
+    given = getattr(filling.page_of(study), "MADE_BY", {})
+    assert given.keys() <= tables.keys()
+    start = f"python -m experiments.{study}"
+    for name in tables:
+        command = filling.made_by(study, name)
+        assert command.startswith(start) or given.get(name) == ""
+        last = filling.find_table(f"{study}/{name}").splitlines()[-1]
+        assert not command or last == f"Made by `{command}`."
+
+
+def test_parts_name_the_command_of_their_row():
+    found = filling.made_by("averaging", "basin")
+    assert found == "python -m experiments.averaging --preset=ptb --parts=basin"
+    assert filling.made_by("imm_lm", "main").endswith(" --data_dir=DATA")
+    assert "--study=full" in filling.made_by("imm_lm", "full-induced")
+
+
+@pytest.mark.parametrize("study", filling.studies())
 def test_a_study_has_a_line_for_the_index(study):
     page = importlib.import_module(f"experiments.{study}.page")
     assert isinstance(page.ABOUT, About) and all(page.ABOUT)
