@@ -29,6 +29,7 @@ Rows, W being a width:
 from __future__ import annotations
 
 from experiments.benchmark.config import Config
+from experiments.benchmark.preset import PRESETS
 from experiments.kit.main import Binary, start
 
 
@@ -40,7 +41,7 @@ def main() -> None:
     running.main(config_from_flags(Config()))
 
 
-BINARY = Binary("benchmark", __doc__, main, settings=Config())
+BINARY = Binary("benchmark", __doc__, main, settings=Config(), fixed=PRESETS)
 
 if __name__ == "__main__":
     start(BINARY)

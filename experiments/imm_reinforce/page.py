@@ -19,6 +19,11 @@ ABOUT = About(
     "20 s, 2 cores",
 )
 
+MADE_BY = {
+    "agreement": "python -m experiments.imm_reinforce --preset=paper --parts=figure3",
+    "gains": "python -m experiments.imm_reinforce --preset=paper --parts=figure3",
+}
+
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import app, flags
 
-from experiments.kit.flags import define_flags, flag_text
+from experiments.kit.flags import config_from_flags, define_flags, flag_text
 from experiments.kit.quiet import silence_tensorflow
 
 FLAGS = flags.FLAGS
@@ -38,6 +38,7 @@ class Binary:
         settings: Of a binary without presets: one instance, whose fields are flags.
         define: Defines the flags that are no settings.
         without: Fields that are no flags.
+        fixed: By preset, what it chooses that no flag changes; a dataclass instance.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Binary:
     settings: Any = None
     define: Callable[[], None] | None = None
     without: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def start(binary: Binary) -> None:
@@ -66,7 +68,7 @@ def start(binary: Binary) -> None:
     def read(arguments: list[str]) -> list[str]:
         if any(_name_of(word) in _HELP for word in arguments[1:]):
             preset = _preset_in(arguments)
-            known = sorted(binary.presets)
+            known = sorted(binary.presets or binary.fixed)
             if preset is not None and known and preset not in known:
                 sys.exit(
                     f"error: --preset must be one of {', '.join(known)}; found "
@@ -78,6 +80,10 @@ def start(binary: Binary) -> None:
 
     def begin(arguments: list[str]) -> None:
         refuse_arguments(arguments)
+        with user_errors():
+            if preset is not None:
+                # Before anything that takes seconds: a value may be no number.
+                config_from_flags(preset)
         silence_tensorflow()
         with user_errors():
             if "strategy" in FLAGS and FLAGS.strategy == "multi_worker_mirrored":
@@ -144,6 +150,11 @@ def help_text(binary: Binary, own: list[str], preset: str | None = None) -> str:
                 lines += _described(
                     field.name, getattr(settings, field.name), setting=True
                 )
+    if binary.fixed:
+        shown = preset or settings.preset
+        lines += ["", f"What --preset={shown} chooses besides:"]
+        for name, value in dataclasses.asdict(binary.fixed[shown]).items():
+            lines.append(f"  {name} = {flag_text(value)}")
     lines += ["", "--verbosity=1 shows where a mistake was found."]
     return "\n".join(lines)
 
@@ -198,10 +209,12 @@ def user_errors() -> Iterator[None]:
         print(f"interrupted{_how_to_go_on()}", file=sys.stderr)
         sys.exit(130)
     except (ValueError, OSError, ArithmeticError) as error:
-        # Not earlier: importing TensorFlow takes seconds.
-        from rlm_tf.training import TrainingDivergedError
+        expected = isinstance(error, ValueError | OSError)
+        if not expected:
+            # Not earlier: importing TensorFlow takes seconds.
+            from rlm_tf.training import TrainingDivergedError
 
-        expected = isinstance(error, ValueError | OSError | TrainingDivergedError)
+            expected = isinstance(error, TrainingDivergedError)
         if not expected or int(FLAGS["verbosity"].value or 0) > 0:
             raise
         sys.exit(f"error: {error}")

@@ -84,6 +84,31 @@ def test_an_interrupt_is_one_line(given, capsys, default, arguments, said):
     assert said in errors and errors.count("\n") == 1
 
 
+def test_wrong_values_are_told_before_anything_is_imported():
+    program = (
+        "import sys; sys.modules['tensorflow'] = None; sys.modules['keras'] = None\n"
+        "import runpy\n"
+        "sys.argv = ['x', *sys.argv[1:]]\n"
+        "runpy.run_module('experiments.imm_lm', run_name='__main__', alter_sys=True)"
+    )
+
+    def run(*given):
+        return subprocess.run(
+            [sys.executable, "-c", program, *given],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+
+    done = run("--width=abc")
+    assert done.stderr == "error: --width must be of type int, found 'abc'.\n"
+    done = run("--help", "--preset=big")
+    said = "error: --preset must be one of paper, small, smoke; found 'big'.\n"
+    assert done.stderr == said
+    done = run("--help", "--preset=paper")
+    assert done.returncode == 0 and "--width=1500" in done.stdout
+
+
 def test_an_interrupt_while_importing_is_one_line():
     program = (
         "import sys; sys.modules['tensorflow'] = None\n"
