@@ -54,8 +54,7 @@ class MixtureStepwise:
         self.restricted_model = restricted_model
         self.mu = float(mu)
         self.prefix = int(prefix)
-        # Of Q: what is behind them in the features are words.
-        self._num_features = 0
+        # Of the features of Q.
         self._dtype = tf.float32
 
     def zero_states(self, batch_size: int | tf.Tensor) -> Any:
@@ -80,21 +79,22 @@ class MixtureStepwise:
         if self.model is None:
             return seen, (inner, words)
         features, inner = self.model.forward(tokens, inner)
-        self._num_features, self._dtype = features.shape[-1], features.dtype
+        self._dtype = features.dtype
         features = tf.concat([tf.cast(features, tf.float32), seen], axis=-1)
         return features, (inner, words)
 
     def output_logits(self, features: tf.Tensor) -> tf.Tensor:
         """Maps features `[..., F]` to log-probabilities `[..., V]`, float32."""
         length = self.restricted_model.context_length
-        words = features[..., features.shape[-1] - length :]
+        size = features.shape[-1] - length
+        words = features[..., size:]
         contexts = tf.reshape(tf.cast(words, tf.int64), [-1, length])
         log_p = self.restricted_model.log_probs(contexts)
         outer = tf.shape(features)[:-1]
         log_p = tf.reshape(log_p, tf.concat([outer, [log_p.shape[-1]]], axis=0))
         if self.model is None:
             return log_p
-        own = tf.cast(features[..., : self._num_features], self._dtype)
+        own = tf.cast(features[..., :size], self._dtype)
         return log_mixture(self.model.output_logits(own), log_p, self.mu)
 
 

@@ -43,7 +43,7 @@ class InducedModelMatching(ObjectiveModel):
     find extended contexts for it; the others have weight 0 in the IMM term.
 
     The `.keras` file holds the language model and the restricted models, never the
-    training text: import `rlm_tf.models` before, and assign `contexts` after loading.
+    training text: `rlm_tf.load_model` loads it; assign `contexts` afterwards.
 
     Args:
         model: The language model, the full model `Q`.
