@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.averaging.tables import best_of, cost, curves_of
 from experiments.averaging.tables import tables as tables_of_parts
-from experiments.kit.about import About
+from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
 
 ABOUT = About(
@@ -18,7 +18,11 @@ ABOUT = About(
     "2.5 h, 1 core",
 )
 
-MADE_BY = {"cost": ""}
+_PARTS = "python -m experiments.averaging --preset=ptb --parts="
+MADE_BY: MadeBy = {
+    "trajectory": f"{_PARTS}trajectory,drop,late_drop",
+    "propositions": f"{_PARTS}least_squares",
+}
 
 
 def tables(folder: pathlib.Path) -> dict[str, str]:

@@ -16,8 +16,6 @@ ABOUT = About(
     "26 min, 2 cores",
 )
 
-MADE_BY = {"cost": ""}
-
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""

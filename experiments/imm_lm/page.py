@@ -9,7 +9,7 @@ import numpy as np
 from experiments.imm_lm import report
 from experiments.imm_lm.reporting import read_n_grams, read_projection, tables_of
 from experiments.imm_lm.studies import STUDIES
-from experiments.kit.about import About
+from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows, read_studies
 
 ABOUT = About(
@@ -19,20 +19,22 @@ ABOUT = About(
     "2.2 h, 2 cores",
 )
 
-_RUN = "python -m experiments.imm_lm --data_dir=DATA"
-MADE_BY = {
-    "tuning": f"{_RUN} --study=tuning",
-    "ablation": f"{_RUN} --study=ablation",
-    "counts": f"{_RUN} --study=ablation",
-    "sampler": f"{_RUN} --study=sampler",
-    "full": f"{_RUN} --study=full",
-    "full-induced": f"{_RUN} --study=full",
-    # With the rows of `main` and `full`.
-    "scarcity": f"{_RUN} --study=scarcity",
-    "law": f"{_RUN} --study=scarcity",
-    "n-grams": f"{_RUN} --n_grams --corpus=ptb",
-    "projection": f"{_RUN} --preset=paper --project_steps=1",
-    "hours": "",
+_RUN = "python -m experiments.imm_lm"
+_ABLATION = f"{_RUN} --study=ablation --data_dir=DATA"
+_FULL = f"{_RUN} --study=full --data_dir=DATA"
+_BY_AMOUNT = (ABOUT.command, f"{_RUN} --study=scarcity --data_dir=DATA", _FULL)
+MADE_BY: MadeBy = {
+    "tuning": f"{_RUN} --study=tuning --data_dir=DATA",
+    "ablation": _ABLATION,
+    "counts": _ABLATION,
+    "sampler": f"{_RUN} --study=sampler --data_dir=DATA",
+    "full": _FULL,
+    "full-induced": _FULL,
+    "scarcity": _BY_AMOUNT,
+    "law": _BY_AMOUNT,
+    "n-grams": f"{_RUN} --n_grams --corpus=ptb --data_dir=DATA",
+    "projection": f"{_RUN} --preset=paper --project_steps=1 --data_dir=DATA",
+    "hours": (),
 }
 
 

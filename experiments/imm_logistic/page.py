@@ -7,7 +7,7 @@ import pathlib
 from experiments.imm_logistic.published import EXTRA_DATA
 from experiments.imm_logistic.tables import extra_data, figure_2_means
 from experiments.imm_logistic.tables import tables as tables_of_parts
-from experiments.kit.about import About
+from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
 
 _PARTS = ("figure1", "figure2", "figure4", "rule", "tuning", "choices")
@@ -17,6 +17,13 @@ ABOUT = About(
     "python -m experiments.imm_logistic --preset=paper",
     "9 min, 2 cores",
 )
+
+_RUN = "python -m experiments.imm_logistic --preset=paper"
+MADE_BY: MadeBy = {
+    "claims": f"{_RUN} --parts=figure2",
+    "sweep": f"{_RUN} --parts=rule",
+    "wide": f"{_RUN} --parts=choices",
+}
 
 
 def tables(folder: pathlib.Path) -> dict[str, str]:

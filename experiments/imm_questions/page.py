@@ -6,7 +6,7 @@ import pathlib
 
 from experiments.imm_questions.tables import gain, mean
 from experiments.imm_questions.tables import tables as tables_of_parts
-from experiments.kit.about import About
+from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
 
 ABOUT = About(
@@ -15,6 +15,9 @@ ABOUT = About(
     "python -m experiments.imm_questions --preset=paper",
     "1.7 h, 2 cores",
 )
+
+_RUN = "python -m experiments.imm_questions --preset=paper"
+MADE_BY: MadeBy = {"imperfect_grid": f"{_RUN} --parts=imperfect"}
 
 
 def tables(folder: pathlib.Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.imm_reinforce.published import FIGURE_3
 from experiments.imm_reinforce.tables import tables as tables_of_parts
-from experiments.kit.about import About
+from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
 
 _PARTS = ("figure3", "search", "figure5")
@@ -19,9 +19,11 @@ ABOUT = About(
     "20 s, 2 cores",
 )
 
-MADE_BY = {
-    "agreement": "python -m experiments.imm_reinforce --preset=paper --parts=figure3",
-    "gains": "python -m experiments.imm_reinforce --preset=paper --parts=figure3",
+_RUN = "python -m experiments.imm_reinforce --preset=paper"
+MADE_BY: MadeBy = {
+    "agreement": f"{_RUN} --parts=figure3",
+    "gains": f"{_RUN} --parts=figure3",
+    "bounds": f"{_RUN} --parts=figure5",
 }
 
 

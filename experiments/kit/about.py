@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
 
 # Of every study's page, in this order.
 SECTIONS = (
@@ -14,6 +15,10 @@ SECTIONS = (
     "What lost",
     "Cost",
 )
+
+# What a page may define as `MADE_BY`: by a table's name the command that makes its
+# rows, but for folders, or several; none: the commands of all studies of the page.
+MadeBy: TypeAlias = Mapping[str, str | tuple[str, ...]]
 
 
 class About(NamedTuple):

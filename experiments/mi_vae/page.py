@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
-from experiments.kit.about import About
+from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import read_studies
 from experiments.mi_vae.report import NEEDS, Row
 from experiments.mi_vae.studies import STUDIES
@@ -26,13 +26,13 @@ _COMPARED = {
 _LEVEL = 3
 
 _RUN = "python -m experiments.mi_vae"
-MADE_BY = {
+MADE_BY: MadeBy = {
     "many_symbols": f"{_RUN} --study=many_symbols",
     "many_symbols_levels": f"{_RUN} --study=many_symbols",
     "signal": f"{_RUN} --study=signal",
     "sentences": f"{_RUN} --study=sentences --data_dir=DATA",
     "best_of_sentences": f"{_RUN} --study=sentences --data_dir=DATA",
-    "cost": "",
+    "cost": (),
 }
 
 

@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from experiments.kit.about import About
+from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
 from experiments.mogrifier_lm import published, report
 from experiments.mogrifier_lm.tables import read_tables
@@ -18,16 +18,19 @@ ABOUT = About(
     "20 to 40 min a run, 17 h all, 1 core",
 )
 
-_RUN = "python -m experiments.mogrifier_lm --data_dir=DATA"
-MADE_BY = {
-    "trials": f"{_RUN} --study=trials",
-    "variants": f"{_RUN} --study=variants",
-    "further": f"{_RUN} --study=further",
-    "ways": f"{_RUN} --study=cells --seeds=1 --mc_samples=30",
-    "combined": f"{_RUN} --study=combined --mc_samples=4 --dynamic_mc_samples=1",
-    "combined_words": f"{_RUN} --study=combined --mc_samples=4 --dynamic_mc_samples=1",
-    "projection": f"{_RUN} --preset=PRESET --project_steps=1",
-    "cost": "",
+_RUN = "python -m experiments.mogrifier_lm"
+_COMBINED = (
+    f"{_RUN} --study=combined --mc_samples=4 --dynamic_mc_samples=1 --data_dir=DATA"
+)
+MADE_BY: MadeBy = {
+    "trials": f"{_RUN} --study=trials --data_dir=DATA",
+    "variants": (f"{_RUN} --study=variants --data_dir=DATA", ABOUT.command),
+    "further": f"{_RUN} --study=further --data_dir=DATA",
+    "ways": f"{_RUN} --study=cells --seeds=1 --mc_samples=30 --data_dir=DATA",
+    "combined": _COMBINED,
+    "combined_words": _COMBINED,
+    "projection": f"{_RUN} --preset=PRESET --project_steps=1 --data_dir=DATA",
+    "cost": (),
 }
 
 

@@ -18,7 +18,7 @@ import functools
 import importlib
 import pathlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 
 from experiments.kit.drawing import table
@@ -83,24 +83,32 @@ def find_table(name: str) -> str:
         return f"{index()}\n\nWritten by `python -m experiments.pages` (`make tables`)."
     found = _find("table", tables_of, name).strip()
     study, _, own = name.partition("/")
-    command = made_by(study, own)
-    return f"{found}\n\nMade by `{command}`." if command else found
+    return f"{found}\n\n{_made_by_line(made_by(study, own))}"
 
 
-def made_by(study: str, name: str) -> str:
-    """Returns the command whose rows a table of a study is made of, but for folders.
+@functools.cache
+def made_by(study: str, name: str) -> tuple[str, ...]:
+    """Returns the commands whose rows a table of a study has, but for folders.
 
-    A page may name it in `MADE_BY`, empty where it is all of them; of a study made of
-    parts it is that of the part which has the table's name; else that of the index.
+    A page may name one or several in `MADE_BY`, none where it is those of all the
+    page's studies; of a study made of parts it is that of the part which has the
+    table's name; else that of the index.
     """
     page = page_of(study)
     given = getattr(page, "MADE_BY", {})
     if name in given:
-        return given[name]
+        return (given[name],) if isinstance(given[name], str) else given[name]
     rows = Rows(EXPERIMENTS / study)
     if name in rows:
-        return rows.read(name).get("command", page.ABOUT.command)
-    return page.ABOUT.command
+        return (rows.read(name).get("command", page.ABOUT.command),)
+    return (page.ABOUT.command,)
+
+
+def _made_by_line(commands: Sequence[str]) -> str:
+    if not commands:
+        return "Made by the commands of all studies [above](#command)."
+    *others, last = (f"`{command}`" for command in commands)
+    return f"Made by {', '.join(others)}{' and ' if others else ''}{last}."
 
 
 def find_value(name: str) -> str:

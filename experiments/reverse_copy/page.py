@@ -16,8 +16,6 @@ ABOUT = About(
     "1.2 h, 1 core",
 )
 
-MADE_BY = {"cost": ""}
-
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from experiments.pages import filling
 from tests.compatibility import commands
 from tests.compatibility.names import PAGES, ROOT
 
@@ -37,6 +38,14 @@ def test_there_are_commands_of_every_kind():
     assert sum("rows.jsonl: " in place for place in places) > 200
     for name, given in GIVEN_UP:
         assert given in RECORDED[name]
+
+
+@pytest.mark.parametrize("study", filling.studies())
+def test_commands_that_made_tables_are_among_them(study):
+    start = f"python -m experiments.{study} "
+    for name in filling.tables_of(study):
+        for command in filling.made_by(study, name):
+            assert command.removeprefix(start) in RECORDED[study], command
 
 
 def test_targets_of_make_exist():

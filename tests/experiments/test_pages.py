@@ -8,6 +8,7 @@ import re
 import pytest
 
 from experiments.kit.about import SECTIONS, About
+from experiments.kit.rows import Rows
 from experiments.pages import filling
 
 _OF_STUDIES = [filling.EXPERIMENTS / name / "README.md" for name in filling.studies()]
@@ -55,19 +56,58 @@ def test_tables_say_which_command_made_them(study):
     tables = filling.tables_of(study)
     given = getattr(filling.page_of(study), "MADE_BY", {})
     assert given.keys() <= tables.keys()
-    start = f"python -m experiments.{study}"
+    start = f"python -m experiments.{study} "
     for name in tables:
-        command = filling.made_by(study, name)
-        assert command.startswith(start) or given.get(name) == ""
-        last = filling.find_table(f"{study}/{name}").splitlines()[-1]
-        assert not command or last == f"Made by `{command}`."
+        made_by = filling.made_by(study, name)
+        *_, blank, last = filling.find_table(f"{study}/{name}").splitlines()
+        assert not blank and last.startswith("Made by ") and last.endswith(".")
+        assert re.findall(r"`(.*?)`", last) == list(made_by)
+        assert all(command.startswith(start) for command in made_by)
+        assert made_by or (given[name] == () and "(#command)" in last)
 
 
-def test_parts_name_the_command_of_their_row():
-    found = filling.made_by("averaging", "basin")
-    assert found == "python -m experiments.averaging --preset=ptb --parts=basin"
-    assert filling.made_by("imm_lm", "main").endswith(" --data_dir=DATA")
-    assert "--study=full" in filling.made_by("imm_lm", "full-induced")
+@pytest.mark.parametrize("study", filling.studies())
+def test_commands_of_tables_are_those_of_the_rows(study):
+    folder = filling.EXPERIMENTS / study
+    parts = Rows(folder)
+    commands = [filling.made_by(study, name) for name in filling.tables_of(study)]
+    for command in {one for several in commands for one in several}:
+        given = command.partition(f"experiments.{study} ")[2]
+        flags = dict(re.findall(r"--(\w+)=(\S+)", given))
+        for part in filter(None, flags.get("parts", "").split(",")):
+            alone = command.replace(flags["parts"], part)
+            assert parts.read(part)["command"] == alone
+        if "study" in flags:
+            rows = Rows(folder, flags["study"]).read_all()
+            if "mc_samples" in flags:
+                rows = [row for row in rows if row.get("ways")]
+                own = f"--mc_samples={flags['mc_samples']} "
+                assert all(own in row["ways"]["command"] for row in rows)
+            seeds = {str(row["config"]["seed"]) for row in rows}
+            assert seeds == set(flags.get("seeds", "1").split(",")), command
+
+
+@pytest.mark.parametrize(
+    ("study", "table", "flags"),
+    [
+        ("averaging", "basin", ["--preset=ptb --parts=basin"]),
+        ("averaging", "trajectory", ["--preset=ptb --parts=trajectory,drop,late_drop"]),
+        ("imm_logistic", "sweep", ["--preset=paper --parts=rule"]),
+        ("imm_lm", "full-induced", ["--study=full --data_dir=DATA"]),
+        (
+            "mogrifier_lm",
+            "variants",
+            [
+                "--study=variants --data_dir=DATA",
+                "--study=cells --seeds=1,2,3 --data_dir=DATA",
+            ],
+        ),
+        ("mi_vae", "cost", []),
+    ],
+)
+def test_tables_name_the_commands_of_their_rows(study, table, flags):
+    start = f"python -m experiments.{study} "
+    assert filling.made_by(study, table) == tuple(start + given for given in flags)
 
 
 @pytest.mark.parametrize("study", filling.studies())
