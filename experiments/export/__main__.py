@@ -15,6 +15,7 @@ but TensorFlow to run. `saved_models/README.md` tells how to serve it.
 from __future__ import annotations
 
 from experiments.export.config import Config
+from experiments.imm_lm.config import PRESETS
 from experiments.kit.main import Binary, start
 
 
@@ -26,7 +27,7 @@ def main() -> None:
     exporting.main(config_from_flags(Config()))
 
 
-BINARY = Binary("export", __doc__, main, settings=Config())
+BINARY = Binary("export", __doc__, main, settings=Config(), fixed=PRESETS)
 
 if __name__ == "__main__":
     start(BINARY)

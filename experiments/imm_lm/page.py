@@ -80,7 +80,18 @@ def values(folder: pathlib.Path) -> dict[str, str]:
         "gain_full": _once(folder, "full", "imm-in-batch-count1")
         / _once(folder, "full", "none"),
     }
-    return {name: f"{round(100 * (1 - ratio))} %" for name, ratio in ratios.items()}
+    gains = {name: f"{round(100 * (1 - ratio))} %" for name, ratio in ratios.items()}
+    return {**gains, "n_gram_of_4th": _n_gram(folder, 232_397, order=5)}
+
+
+def _n_gram(folder: pathlib.Path, train_tokens: int, order: int) -> str:
+    """Returns the validation / test perplexity of Kneser-Ney alone, of all tokens."""
+    (cell,) = [
+        cell
+        for cell in Rows(folder).read("n_grams")["cells"]
+        if (cell["train_tokens"], cell["order"]) == (train_tokens, order)
+    ]
+    return f"{cell['valid']:.1f} / {cell['test']:.1f}"
 
 
 def _on_an_eighth(folder: pathlib.Path, arm: str, source: str | None = None) -> float:

@@ -9,7 +9,7 @@ markers is replaced:
 
 The table `main` of the study `imm_lm` is what `experiments.imm_lm.page.tables` returns
 under that name, the value `gain` what its `values` returns, which not every study has;
-the table `index` is the list of all studies.
+every study has the value `headline`. The table `index` is the list of all studies.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def tables_of(study: str) -> dict[str, str]:
 @functools.cache
 def values_of(study: str) -> dict[str, str]:
     """Returns the numbers of a study that other pages repeat, as text, by name."""
-    page = page_of(study)
-    return dict(page.values(EXPERIMENTS / study)) if hasattr(page, "values") else {}
+    page, folder = page_of(study), EXPERIMENTS / study
+    own = page.values(folder) if hasattr(page, "values") else {}
+    return {"headline": page.headline(folder), **own}
 
 
 def find_table(name: str) -> str:

@@ -8,7 +8,6 @@ from rlm_tf.data.synthetic.reverse_copy import ReverseCopy
 from rlm_tf.data.synthetic.uniform_symbols import UniformSymbols
 from rlm_tf.data.text.corpora import Corpus, corpus_names, load_corpus, load_text_corpus
 from rlm_tf.data.text.corpus_summary import CorpusSummary, SplitSizes
-from rlm_tf.data.text.subword_vocabulary import SubwordVocabulary
 from rlm_tf.data.text.vocabulary import Vocabulary
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "ReverseCopy",
     "SentenceBatches",
     "SplitSizes",
-    "SubwordVocabulary",
     "UniformSymbols",
     "Vocabulary",
     "contiguous_batches",

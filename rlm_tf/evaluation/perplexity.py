@@ -285,8 +285,8 @@ def tune_floor(
             f"{restricted_model.floor}."
         )
     log_p = restricted_target_log_probs(restricted_model, tokens, prefix=prefix)
-    # Known from here on: the model has tables.
-    size = restricted_model.vocabulary_size or 1
+    size = restricted_model.vocabulary_size
+    assert size is not None  # It has scored tokens.
     uniform = np.full(len(log_p), -math.log(size))
     return max(tune_interpolation(log_p, uniform), _LEAST_FLOOR)
 

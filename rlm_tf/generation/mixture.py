@@ -54,8 +54,6 @@ class MixtureStepwise:
         self.restricted_model = restricted_model
         self.mu = float(mu)
         self.prefix = int(prefix)
-        # Of the features of Q.
-        self._dtype = tf.float32
 
     def zero_states(self, batch_size: int | tf.Tensor) -> Any:
         """Returns the states of Q, and words `[B, context_length]`."""
@@ -79,7 +77,6 @@ class MixtureStepwise:
         if self.model is None:
             return seen, (inner, words)
         features, inner = self.model.forward(tokens, inner)
-        self._dtype = features.dtype
         features = tf.concat([tf.cast(features, tf.float32), seen], axis=-1)
         return features, (inner, words)
 
@@ -94,8 +91,8 @@ class MixtureStepwise:
         log_p = tf.reshape(log_p, tf.concat([outer, [log_p.shape[-1]]], axis=0))
         if self.model is None:
             return log_p
-        own = tf.cast(features[..., :size], self._dtype)
-        return log_mixture(self.model.output_logits(own), log_p, self.mu)
+        own = self.model.output_logits(features[..., :size])
+        return log_mixture(own, log_p, self.mu)
 
 
 def log_mixture(logits: tf.Tensor, log_p: tf.Tensor, mu: float) -> tf.Tensor:

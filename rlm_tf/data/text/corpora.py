@@ -144,8 +144,7 @@ def load_text_corpus(
             or has no token that is frequent enough to be learnt; names the file, and
             the line where there is one.
     """
-    if rule not in SUBWORD_RULES:
-        check_rule(rule)
+    check_rule(rule)
     if (valid is None) != (test is None):
         raise ValueError("load_text_corpus: give both `valid` and `test`, or neither.")
     paths = dict.fromkeys(SPLITS, str(train))

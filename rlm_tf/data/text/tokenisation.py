@@ -67,10 +67,10 @@ _PIECE = 1 << 23
 
 
 def check_rule(rule: str) -> None:
-    """Raises ValueError unless `rule` is one of `RULES`."""
-    if rule not in RULES:
-        rules = ", ".join((*RULES, *SUBWORD_RULES))
-        raise ValueError(f"rule must be one of {rules}; found {rule!r}.")
+    """Raises ValueError unless `rule` is one of `RULES` or `SUBWORD_RULES`."""
+    known = (*RULES, *SUBWORD_RULES)
+    if rule not in known:
+        raise ValueError(f"rule must be one of {', '.join(known)}; found {rule!r}.")
 
 
 def as_text(text: str | bytes) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from rlm_tf.checks import check_integer
 from rlm_tf.data.text import tokenisation
+from rlm_tf.data.text.subword_pieces import SubwordPieces
 from rlm_tf.data.text.subwords import train_pieces
 from rlm_tf.data.text.tokenisation import EOS, SUBWORD_RULES, UNK
 from rlm_tf.data.text.vocabulary_file import read_vocabulary, write_vocabulary
@@ -19,6 +20,7 @@ from rlm_tf.data.text.vocabulary_file import read_vocabulary, write_vocabulary
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from rlm_tf.data.text.subword_tables import SubwordTables
     from rlm_tf.data.text.vocabulary_tables import VocabularyTables
 
 
@@ -30,27 +32,41 @@ class Vocabulary:
     for every byte string.
 
     Attributes:
-        rule: `whitespace`, `words`, `characters` or `bytes`; of subwords, see
-            `SubwordVocabulary`.
+        rule: `whitespace`, `words`, `characters`, `bytes`, `sentencepiece-unigram` or
+            `sentencepiece-bpe`.
         tokens: The tokens in id order. Under `bytes` a token is the character with the
-            byte's number; the newline is `<eos>` under every rule.
+            byte's number, of subwords a piece (see `SubwordPieces`); the newline is
+            `<eos>` under every rule.
         eos_id: Id of `<eos>`, the end of a line.
-        unk_id: Id of `<unk>`, or None: then unknown tokens are errors.
+        unk_id: Id of `<unk>`, or None: then unknown tokens are errors. No text has it
+            under rules of subwords.
+        model: Of subwords, the serialised SentencePiece model; None of others.
     """
 
-    def __init__(self, tokens: Sequence[str], rule: str) -> None:
+    def __init__(
+        self, tokens: Sequence[str], rule: str, model: bytes | None = None
+    ) -> None:
         """Makes a vocabulary of given tokens; see `build` for one made from text.
 
         Args:
             tokens: Distinct non-empty tokens in id order, `<eos>` among them.
             rule: The tokenisation rule.
+            model: Of subwords, the SentencePiece model whose pieces the tokens are.
 
         Raises:
-            ValueError: If a token is empty, doubled or impossible under the rule, or if
-                `<eos>` is missing.
+            ValueError: If a token is empty, doubled or impossible under the rule, if
+                `<eos>` is missing, or if a model is missing, too many or another's.
         """
         tokenisation.check_rule(rule)
+        if (rule in SUBWORD_RULES) != (model is not None):
+            raise ValueError(
+                f"Vocabulary: a SentencePiece model is for the rules "
+                f"{', '.join(SUBWORD_RULES)}, and they need one; found "
+                f"{'none' if model is None else 'one'} under the rule {rule!r}."
+            )
         self.rule = rule
+        self.model = model
+        self._subwords = None if model is None else SubwordPieces(model)
         self.tokens = tuple(tokens)
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
@@ -71,8 +87,13 @@ class Vocabulary:
                 ) from None
         self.eos_id: int = self._ids[EOS]
         self.unk_id: int | None = self._ids.get(UNK)
-        self._keys = self._make_keys()
-        self._tables: VocabularyTables | None = None
+        if self._subwords is None:
+            self._keys = self._make_keys()
+        elif self._subwords.pieces != self.tokens:
+            raise ValueError(
+                "Vocabulary: the tokens are not the pieces of the SentencePiece model."
+            )
+        self._tables: VocabularyTables | SubwordTables | None = None
 
     def _check_token(self, token: str) -> None:
         special = token in (EOS, UNK)
@@ -137,25 +158,29 @@ class Vocabulary:
         Raises:
             ValueError: If an argument is impossible, or does not apply to the rule.
         """
-        if rule in SUBWORD_RULES:
-            return _build_subwords(
-                text, rule, max_size, min_count, unknown, reserved, normalisation
-            )
         tokenisation.check_rule(rule)
+        texts = [text] if isinstance(text, (str, bytes)) else text
+        if max_size is not None:
+            check_integer("Vocabulary.build", "max_size", max_size, 2)
+        if rule in SUBWORD_RULES:
+            if min_count != 1 or unknown is not None:
+                raise ValueError(
+                    f"Vocabulary.build: under the rule `{rule}` nothing is unknown; "
+                    "min_count and unknown do not apply."
+                )
+            model = train_pieces(texts, rule, max_size, reserved, normalisation)
+            return cls(SubwordPieces(model).pieces, rule, model)
         if tuple(reserved) != (UNK, EOS) or normalisation != "identity":
             raise ValueError(
                 "Vocabulary.build: `reserved` and `normalisation` are for the rules "
                 f"{', '.join(SUBWORD_RULES)}; found the rule {rule!r}."
             )
         check_integer("Vocabulary.build", "min_count", min_count, 1)
-        if max_size is not None:
-            check_integer("Vocabulary.build", "max_size", max_size, 2)
         if rule == "bytes" and (max_size, min_count, unknown) != (None, 1, None):
             raise ValueError(
                 "Vocabulary.build: the rule `bytes` has all 256 bytes; max_size, "
                 "min_count and unknown do not apply."
             )
-        texts = [text] if isinstance(text, (str, bytes)) else text
         counts = tokenisation.count_tokens(texts, rule)
         unknowns, ends = counts.pop(UNK, 0), counts.pop(EOS, 0)
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -175,7 +200,7 @@ class Vocabulary:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the vocabulary as a UTF-8 text file that `load` reads."""
-        write_vocabulary(path, self.rule, list(self.tokens))
+        write_vocabulary(path, self.rule, list(self.tokens), self.model)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -187,9 +212,7 @@ class Vocabulary:
         """
         rule, tokens, model = read_vocabulary(path)
         try:
-            if model is not None:
-                return _load_subwords(model, rule, tokens)
-            return cls(tokens, rule)
+            return cls(tokens, rule, model)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -203,10 +226,11 @@ class Vocabulary:
             isinstance(other, Vocabulary)
             and self.rule == other.rule
             and self.tokens == other.tokens
+            and self.model == other.model
         )
 
     def __hash__(self) -> int:
-        return hash((self.rule, self.tokens))
+        return hash((self.rule, self.tokens, self.model))
 
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} tokens, rule={self.rule!r})"
@@ -216,13 +240,13 @@ class Vocabulary:
 
     @property
     def never_in_text(self) -> tuple[int, ...]:
-        """Ids that no text has, so that none should be drawn either."""
-        return ()
+        """Ids that no text has, so that none should be drawn either: of subwords."""
+        return () if self._subwords is None else self._subwords.never_in_text
 
     @property
     def normalises(self) -> bool:
         """Whether texts come back changed, as compatible characters become one."""
-        return False
+        return self._subwords is not None and self._subwords.normalises
 
     def id_of(self, token: str) -> int:
         """Returns the id of one token, that of `<unk>` if it is unknown.
@@ -242,6 +266,8 @@ class Vocabulary:
             ValueError: If a token is unknown and the vocabulary has no `<unk>`; names
                 the token and its line.
         """
+        if self._subwords is not None:
+            return self._subwords.encode(text)
         if isinstance(self._keys, np.ndarray):
             codes = tokenisation.character_codes(text, self.rule)
             ids = self._keys[codes]
@@ -301,14 +327,6 @@ class Vocabulary:
         Raises:
             ValueError: If an id is not in the vocabulary.
         """
-        ids = self._checked_ids(ids)
-        surfaces = [self.surface(i) for i in ids]
-        if self.rule == "bytes":
-            parts = (s.encode("latin-1") for s in surfaces)
-            return tokenisation.as_text(b"".join(parts))
-        return tokenisation.join_tokens(surfaces, self.rule)
-
-    def _checked_ids(self, ids: Sequence[int] | np.ndarray) -> np.ndarray:
         ids = np.asarray(ids, dtype=np.int64)
         if ids.ndim != 1:
             raise ValueError(
@@ -319,7 +337,13 @@ class Vocabulary:
             raise ValueError(
                 f"Vocabulary.decode: id {wrong} is outside [0, {len(self)})."
             )
-        return ids
+        if self._subwords is not None:
+            return self._subwords.decode(ids)
+        surfaces = [self.surface(i) for i in ids]
+        if self.rule == "bytes":
+            parts = (s.encode("latin-1") for s in surfaces)
+            return tokenisation.as_text(b"".join(parts))
+        return tokenisation.join_tokens(surfaces, self.rule)
 
     def surface(self, token_id: int) -> str:
         """Returns what one token looks like in a text: `<eos>` is a newline."""
@@ -327,13 +351,15 @@ class Vocabulary:
 
     # === In a graph ===
 
-    def graph_tables(self) -> VocabularyTables:
+    def graph_tables(self) -> VocabularyTables | SubwordTables:
         """Returns a new `tf.Module` with `encode` and `decode`, for a SavedModel."""
+        if self._subwords is not None:
+            return self._subwords.graph_tables()
         from rlm_tf.data.text.vocabulary_tables import VocabularyTables
 
         return VocabularyTables(self.tokens, self.rule)
 
-    def _own_tables(self) -> VocabularyTables:
+    def _own_tables(self) -> VocabularyTables | SubwordTables:
         if self._tables is None:
             self._tables = self.graph_tables()
         return self._tables
@@ -345,38 +371,3 @@ class Vocabulary:
     def decode_tensor(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         """`decode` for ids `[..., T]`; returns UTF-8 strings `[...]`."""
         return self._own_tables().decode(ids)
-
-
-# === Subwords ===
-
-
-def _build_subwords(
-    text: str | bytes | Iterable[str | bytes],
-    rule: str,
-    max_size: int | None,
-    min_count: int,
-    unknown: bool | None,
-    reserved: Sequence[str],
-    normalisation: str,
-) -> Vocabulary:
-    from rlm_tf.data.text.subword_vocabulary import SubwordVocabulary
-
-    if min_count != 1 or unknown is not None:
-        raise ValueError(
-            f"Vocabulary.build: under the rule `{rule}` nothing is unknown; min_count "
-            "and unknown do not apply."
-        )
-    if max_size is not None:
-        check_integer("Vocabulary.build", "max_size", max_size, 2)
-    texts = [text] if isinstance(text, (str, bytes)) else text
-    model = train_pieces(texts, rule, max_size, reserved, normalisation)
-    return SubwordVocabulary(model, rule)
-
-
-def _load_subwords(model: bytes, rule: str, tokens: list[str]) -> Vocabulary:
-    from rlm_tf.data.text.subword_vocabulary import SubwordVocabulary
-
-    vocabulary = SubwordVocabulary(model, rule)
-    if list(vocabulary.tokens) != tokens:
-        raise ValueError("its tokens are not those of its SentencePiece model.")
-    return vocabulary

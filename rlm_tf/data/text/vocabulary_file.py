@@ -43,13 +43,14 @@ def write_vocabulary(
     path: str | os.PathLike[str],
     rule: str,
     tokens: list[str],
-    model: str | None = None,
+    model: bytes | None = None,
 ) -> None:
     """Writes the file beside its place, then renames it there."""
     path = pathlib.Path(path)
     version = 1 if model is None else 2
     lines = [f"rlm_tf vocabulary {version}, rule {rule}, {len(tokens)} tokens"]
-    lines += [] if model is None else [model]
+    if model is not None:
+        lines.append(base64.b64encode(model).decode())
     lines += map(_escape, tokens)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
     try:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from rlm_tf.data import Vocabulary
 from rlm_tf.data.text.python_docs import python_docs
-from rlm_tf.data.text.subword_vocabulary import SubwordVocabulary
 from rlm_tf.data.text.tokenisation import SUBWORD_RULES, as_text
 
 TEXT = python_docs()["valid"]
@@ -26,7 +25,6 @@ def vocabulary(request):
 
 
 def test_the_first_ids_are_reserved(vocabulary):
-    assert isinstance(vocabulary, SubwordVocabulary)
     assert len(vocabulary) == 600 == len(set(vocabulary.tokens))
     assert vocabulary.tokens[:3] == ("<unk>", "<eos>", "<0x00>")
     assert (vocabulary.unk_id, vocabulary.eos_id) == (0, 1)
@@ -72,7 +70,7 @@ def test_lines_are_encoded_alone(vocabulary):
 def test_long_texts_are_encoded_in_parts(vocabulary, monkeypatch):
     text = "a b\n\nc\n" * 5 + "d"
     whole = vocabulary.encode(text)
-    monkeypatch.setattr("rlm_tf.data.text.subword_vocabulary._LINES", 4)
+    monkeypatch.setattr("rlm_tf.data.text.subword_pieces._LINES", 4)
     np.testing.assert_array_equal(vocabulary.encode(text), whole)
 
 
@@ -112,7 +110,11 @@ def test_files_and_copies_are_the_vocabulary(vocabulary, tmp_path):
     lines = path.read_text().split("\n")
     damages = {
         "line 2: expected a SentencePiece model": [lines[0], "?", *lines[2:]],
-        "tokens are not those of its": [*lines[:-2], "other", ""],
+        "tokens are not the pieces of the Sent": [
+            *lines[:-2],
+            "other",
+            "",
+        ],
         "expected 600 tokens, found 599": [*lines[:-2], ""],
     }
     for message, damaged in damages.items():
@@ -166,5 +168,9 @@ def test_other_mistakes_are_named():
         Vocabulary.build("\n\n", "sentencepiece-bpe")
     with pytest.raises(ValueError, match="are for the rules sentencepiece-unigram"):
         Vocabulary.build("a", "words", normalisation="nfkc")
-    with pytest.raises(ValueError, match=r"rule must be one of .*found 'words'"):
-        SubwordVocabulary(b"", "words")
+    for tokens, rule, model in (
+        (["<eos>"], "words", b""),
+        (["<eos>"], "sentencepiece-bpe", None),
+    ):
+        with pytest.raises(ValueError, match="a SentencePiece model is for the rules"):
+            Vocabulary(tokens, rule, model)
