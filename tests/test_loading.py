@@ -80,11 +80,13 @@ def test_the_library_is_imported_without_tensorflow():
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_models_register_every_class():
     _run(_REGISTERED)
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_files_need_no_other_import():
     _run(_LOADS)
 

@@ -53,6 +53,7 @@ def test_every_model(two_replicas, name):
 
 
 @pytest.mark.parametrize("gradient", ["direct", "crosstalk"])
+@pytest.mark.landing
 def test_sampled_contexts(two_replicas, gradient):
     def make():
         contexts = models.SampledContexts(STREAM, k=3, window=3)

@@ -25,6 +25,7 @@ def test_passes_the_checks_of_gymnasium(observation, render_mode):
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_a_name_with_the_package_needs_no_import():
     names = f"'rlm_tf.envs:{ID}'"
     program = f"""

@@ -202,6 +202,7 @@ def test_dynamic_evaluation_in_other_precisions(tokens, dtype):
     np.testing.assert_array_equal(log_probs(model, tokens), before)
 
 
+@pytest.mark.landing
 def test_running_away_is_told(model, tokens):
     dynamic = evaluation.DynamicEvaluation(statistics(model, tokens), 1e38, 0.0, 1e-5)
     for call in (evaluation.evaluate, evaluation.search_temperature):
@@ -249,6 +250,7 @@ def test_seeds_repeat_and_scale_matters(model, tokens):
 
 
 @pytest.mark.graph
+@pytest.mark.landing
 def test_each_sample_adapts_from_the_trained_weights(model, tokens):
     """The mean over two samples is that of two passes, each with its own masks."""
     dynamic = evaluation.DynamicEvaluation(statistics(model, tokens), 0.02)

@@ -42,6 +42,7 @@ def _ratio(rows):
 
 
 @pytest.mark.parametrize(("estimator", "repeats"), [("dreg", 6), ("vimco", 20)])
+@pytest.mark.landing
 def test_signal_and_noise_are_those_of_the_draws(estimator, repeats):
     model = symbol_model(estimator, prior=True)
     model(X)

@@ -21,6 +21,7 @@ def _data(rng, size, runs=None):
     return x, y, probs.numpy().reshape(y.shape)
 
 
+@pytest.mark.landing
 def test_held_out_losses_by_loops(rng):
     """Every fold of every data set, ratio and bandwidth, trained on its own."""
     x, y, probs = _data(rng, 7, 2)

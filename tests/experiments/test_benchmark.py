@@ -101,6 +101,7 @@ def test_mistakes(changes, message, tmp_path):
         benchmark.main(config)
 
 
+@pytest.mark.landing
 def test_help_and_mistake_on_the_command_line():
     shown = run_binary("benchmark", "--helpshort").stdout
     for field in dataclasses.fields(benchmark.Config):

@@ -97,6 +97,7 @@ def test_ways_are_put_into_the_row_of_a_finished_run(corpus, finished, tmp_path)
             evaluating.add_ways(rows, "one", gone, corpus, changed)
 
 
+@pytest.mark.landing
 def test_models_without_dropout_have_no_monte_carlo_evaluation(corpus):
     config = dataclasses.replace(CONFIG, input_dropout=0.0, state_dropout=0.0)
     model = training.prepare(config, corpus).model
@@ -106,6 +107,7 @@ def test_models_without_dropout_have_no_monte_carlo_evaluation(corpus):
     assert list(found["perplexity"]) == ["static", "dynamic"]
 
 
+@pytest.mark.landing
 def test_dynamic_evaluation_is_tuned_in_the_published_spaces(corpus, tmp_path):
     model = training.prepare(CONFIG, corpus).model
     short = dataclasses.replace(corpus, valid=corpus.valid[:40])

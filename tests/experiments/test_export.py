@@ -39,6 +39,7 @@ def trained(tmp_path):
     return Config(model=str(tmp_path / "model.keras"), output_dir=str(tmp_path / "out"))
 
 
+@pytest.mark.landing
 def test_exports_a_file_and_shows_it(trained, capsys):
     config = dataclasses.replace(trained, prompt="a rose", seeds=(3,), max_tokens=4)
     path = export.main(config)
@@ -160,6 +161,7 @@ def test_places_are_checked_before_anything_is_trained(trained, tmp_path):
         export.main(dataclasses.replace(demonstration, overwrite=True))
 
 
+@pytest.mark.landing
 def test_prompt_that_no_token_stands_for(trained, tmp_path):
     vocabulary = Vocabulary.build("a rose\n", rule="words", unknown=False)
     RecurrentLanguageModel(len(vocabulary), 4, 1).save(tmp_path / "model.keras")
@@ -229,6 +231,7 @@ def test_help_names_every_option():
 # === Quiet start ===
 
 
+@pytest.mark.landing
 def test_tensorflow_starts_in_silence():
     result = run(
         "-c",

@@ -59,6 +59,7 @@ def test_advantage_by_loops(rng):
         assert found[run] == pytest.approx(total / 5, rel=1e-4)
 
 
+@pytest.mark.landing
 def test_advantage_of_an_n_gram_model_by_loops(rng):
     """The model knows the last word only: it is its own induced model."""
     corpus = load_corpus("python-docs")

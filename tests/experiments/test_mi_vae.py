@@ -164,6 +164,7 @@ def test_flags_that_would_change_nothing_are_refused(given, message, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_runs_that_diverge_leave_the_others_their_table(tmp_path):
     """The objective of normal latents has no maximum, grouped as a difference."""
     flags = [

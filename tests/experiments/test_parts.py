@@ -113,6 +113,7 @@ def test_differences_are_in_standard_errors():
     assert ("by more than three: 0" in text) == (abs(found) <= 3)
 
 
+@pytest.mark.landing
 def test_cells_of_figure_3_are_the_published_ones():
     """At 50 and 75 epochs, where IMM gains most: many standard errors."""
     config = ReinforceConfig(epochs=(50, 75), search_epochs=(50,))

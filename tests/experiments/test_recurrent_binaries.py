@@ -38,6 +38,7 @@ def test_mogrifier_lm_trains_resumes_and_exports(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_reverse_copy_trains_and_reports(tmp_path):
     flags = ["--preset=smoke", "--cells=lstm", f"--output_dir={tmp_path}"]
     result = run_binary("reverse_copy", *flags, check=True)

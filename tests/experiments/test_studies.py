@@ -108,6 +108,7 @@ def test_the_bias_of_many_samples_is_the_predicted_one():
     assert cell["bias"] == pytest.approx(cell["predicted"], rel=0.05)
 
 
+@pytest.mark.landing
 def test_the_arm_with_a_fixed_coefficient():
     config = ReinforceConfig(
         epochs=(30,), search_epochs=(30,), runs=2, fixed_coefficient=0.25
@@ -118,6 +119,7 @@ def test_the_arm_with_a_fixed_coefficient():
     assert cells[FIXED]["returns"] != cells["none"]["returns"]
 
 
+@pytest.mark.landing
 def test_noising_and_interpolation_on_the_grid():
     config = ReinforceConfig(epochs=(20,), search_epochs=(20,), runs=2, rollouts=3)
     study, noising = GridStudy(config), GridStudy(config, noising=True)

@@ -73,6 +73,7 @@ def test_few_candidates_leave_the_others_in_proportion(model):
     )
 
 
+@pytest.mark.landing
 def test_fit_finds_the_best_strength(model):
     text = np.random.default_rng(3).integers(V, size=12)
     prefixes = [[EOS, *text[:t].tolist()] for t in range(len(text))]
@@ -89,6 +90,7 @@ def test_fit_finds_the_best_strength(model):
     assert fit.nats_after < min(*around, fit.nats_before)
 
 
+@pytest.mark.landing
 def test_generation_draws_from_the_calibrated_distribution(model):
     prompts = np.tile([EOS, 3], (4000, 1))
     drawn = generate(

@@ -59,6 +59,7 @@ def test_greedy_is_the_argmax_of_the_whole_text(model):
     assert tokens.dtype == tf.int32
 
 
+@pytest.mark.landing
 def test_tokens_follow_the_filtered_law(recurrent):
     prompt, number = [2, 5], 4000
     tokens = generate(
@@ -80,6 +81,7 @@ def test_numbers_out_of_range_are_refused(recurrent, wrong):
         generate(recurrent, [[1]], 2, seed=1, **wrong)
 
 
+@pytest.mark.landing
 def test_second_token_follows_the_law_given_the_first(recurrent):
     tokens = generate(recurrent, np.full((6000, 1), 4), 2, seed=1).to_tensor().numpy()
     first = np.bincount(tokens[:, 0]).argmax()

@@ -27,6 +27,7 @@ from tests.serving.exported import (
 # === What is written ===
 
 
+@pytest.mark.landing
 def test_bare_process_answers(path, loaded, tmp_path):
     program = """
 import json, sys

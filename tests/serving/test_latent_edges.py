@@ -85,6 +85,7 @@ def test_other_precisions_answer_in_single(tmp_path, policy, of_categories):
     assert np.isfinite(found["log_prob"]).all()
 
 
+@pytest.mark.landing
 def test_no_texts_get_no_answers(signatures):
     found = _sampled(signatures["encode"], [])
     assert found["samples"].shape == (0, 3, 3) and found["mean"].shape == (0, 3)

@@ -67,6 +67,7 @@ def _texts(answer) -> list[str]:
     return [text.decode() for text in np.ravel(answer["texts"].numpy())]
 
 
+@pytest.mark.landing
 def test_encode_and_score_say_what_the_model_says(exported, vocabulary):
     model, signatures = exported
     batch, tokens = tf.constant(_TEXTS), _tokens(vocabulary)

@@ -17,6 +17,7 @@ from rlm_tf.serving.scoring import token_log_probs
 VOCABULARY, CONTEXT = 6, 8
 
 
+@pytest.mark.landing
 def test_numbers_do_not_depend_on_the_other_texts(rng):
     """A token sees half of the context at least, and as much in a crowd as alone."""
     keras.utils.set_random_seed(4)

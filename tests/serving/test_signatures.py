@@ -78,6 +78,7 @@ def test_batch_of_zero(loaded):
     assert generate(loaded, []) == {"text": [], "full_text": []}
 
 
+@pytest.mark.landing
 def test_long_text_is_scored_in_windows(model, vocabulary, loaded, rng):
     words = rng.choice(["the", "cat", "dog", "saw", "sat", RARE], 25_000)
     text = " ".join(words)
@@ -93,6 +94,7 @@ def test_long_text_is_scored_in_windows(model, vocabulary, loaded, rng):
 
 
 @pytest.mark.skipif(not CLEAR_PEAK.exists(), reason="needs Linux's /proc")
+@pytest.mark.landing
 def test_long_text_does_not_ask_for_all_logits():
     wide = Vocabulary([f"w{i}" for i in range(20_000)] + ["<eos>"], "whitespace")
     service = LanguageModelService(RecurrentLanguageModel(len(wide), 4, 1), wide)

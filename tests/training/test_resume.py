@@ -341,6 +341,7 @@ def test_callbacks_with_arrays_in_their_state(tmp_path):
 
 
 @pytest.mark.parametrize("moment", [STEPS + 3, STEPS])
+@pytest.mark.landing
 def test_what_callbacks_do_when_an_epoch_begins_is_done_once(tmp_path, moment):
     class Decay(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):

@@ -78,6 +78,7 @@ def test_resumes(tmp_path, make, moments):
     assert_same(result, expected)
 
 
+@pytest.mark.landing
 def test_checkpoints_hold_no_tables_and_refuse_others(tmp_path):
     result = train(tmp_path, **{**program(), "epochs": 1})
     tables = result["model"].restricted_models[0].weights

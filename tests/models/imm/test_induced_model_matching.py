@@ -83,6 +83,7 @@ def test_xla_of_the_whole_step_is_refused():
 
 
 @pytest.mark.graph
+@pytest.mark.landing
 def test_several_steps_per_execution_are_the_same_steps():
     data = fixtures.batches().dataset().take(7)
     weights = []
@@ -164,6 +165,7 @@ def test_bits_per_character_are_logged_where_the_language_model_asks():
 
 
 @pytest.mark.graph
+@pytest.mark.landing
 def test_validation_inside_fit_does_not_disturb_training():
     data = fixtures.batches().dataset().take(4)
     weights = []

@@ -138,6 +138,7 @@ def test_bank_of_the_same_batch_repeats_its_predictions():
     np.testing.assert_allclose(second["imm_count"][0], 2 * first["imm_count"][0])
 
 
+@pytest.mark.landing
 def test_bank_raises_rare_contexts_over_the_threshold():
     data = fixtures.batches().dataset()
     alone = fixtures.wrapper(InBatchContexts(min_count=8))

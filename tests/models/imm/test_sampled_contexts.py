@@ -157,6 +157,7 @@ def test_nothing_happens_before_the_start_rule_lets_it(options):
     np.testing.assert_allclose(fixtures.step_gradient(model, element), plain, atol=1e-6)
 
 
+@pytest.mark.landing
 def test_draws_are_a_function_of_seed_and_step():
     def run(seed):
         model = fixtures.wrapper(_contexts(seed=seed))

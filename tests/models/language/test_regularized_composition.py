@@ -107,6 +107,7 @@ def test_mistakes_are_named(arguments, message):
 
 
 @pytest.mark.eager
+@pytest.mark.landing
 def test_a_wrapper_takes_over_clipping_penalty_and_scale(rng):
     options = {"clip_norm": 0.02, "loss_scale": 3.0, "l2": 0.3}
     data = dataset(rng, steps=2)
