@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from experiments.kit.flags import setting
+from rlm_tf.command_line.flags import setting
 
 
 @dataclasses.dataclass(frozen=True)

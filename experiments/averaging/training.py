@@ -13,12 +13,12 @@ import tensorflow as tf
 from experiments.averaging.config import AveragingConfig
 from experiments.kit import recurrent_config as mogrifier_config
 from experiments.kit.recurrent_model import build_model
-from experiments.kit.run_files import EpochProgress, interruptible
+from experiments.kit.run_files import EpochProgress
 from rlm_tf.averaging import WeightAveraging
 from rlm_tf.data import contiguous_batches, load_corpus
 from rlm_tf.data.batches.contiguous_batches import ContiguousBatches
 from rlm_tf.optimizers import RectifiedAdam
-from rlm_tf.training import ExactResume, ResumableBatches
+from rlm_tf.training import ExactResume, ResumableBatches, interruptible
 
 _BATCH, _WINDOW = 20, 35
 _DROPOUT: dict[str, Any] = {

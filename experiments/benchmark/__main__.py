@@ -36,7 +36,7 @@ from experiments.kit.main import Binary, start
 def main() -> None:
     """Measures the rows, one after the other."""
     from experiments.benchmark import running
-    from experiments.kit.flags import config_from_flags
+    from rlm_tf.command_line.flags import config_from_flags
 
     running.main(config_from_flags(Config()))
 

@@ -116,7 +116,7 @@ def measure_point(point: Point) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    from experiments.kit.quiet import silence_tensorflow
+    from rlm_tf.command_line.quiet import silence_tensorflow
 
     silence_tensorflow()
     print(json.dumps(measure_point(Point(**json.loads(sys.argv[1])))))

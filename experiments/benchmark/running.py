@@ -10,8 +10,8 @@ from experiments.benchmark.config import Config
 from experiments.benchmark.preset import PRESETS, Preset
 from experiments.benchmark.report import Report
 from experiments.benchmark.timing import Row
-from experiments.kit import run_lock
 from experiments.kit.machine import OtherPrograms
+from rlm_tf.command_line import run_lock
 
 
 def main(config: Config) -> Report:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pathlib
 
 from experiments.benchmark.preset import PRESETS, row_names
-from experiments.kit import json_files
 from experiments.kit.rows import Row, Rows
+from rlm_tf.command_line import json_files
 
 OLD_FILE = "benchmark.json"
 NEEDS = (

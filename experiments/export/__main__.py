@@ -22,7 +22,7 @@ from experiments.kit.main import Binary, start
 def main() -> None:
     """Exports, then shows what was written."""
     from experiments.export import exporting
-    from experiments.kit.flags import config_from_flags
+    from rlm_tf.command_line.flags import config_from_flags
 
     exporting.main(config_from_flags(Config()))
 

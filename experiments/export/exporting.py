@@ -120,9 +120,10 @@ def _read_model(path: pathlib.Path) -> Any:
 def _train(config: Config) -> tuple[Any, Any]:
     from experiments.imm_lm import config as configs
     from experiments.imm_lm import training
-    from experiments.kit import run_lock
-    from experiments.kit.json_files import read_json
-    from experiments.kit.run_settings import check_same_settings, settings_of
+    from experiments.kit.run_settings import settings_of
+    from rlm_tf.command_line import run_lock
+    from rlm_tf.command_line.json_files import read_json
+    from rlm_tf.command_line.same_settings import check_same_settings
     from rlm_tf.data import load_corpus
 
     settings = dataclasses.replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from experiments.kit.flags import setting
+from rlm_tf.command_line.flags import setting
 
 ARMS = (
     "none",

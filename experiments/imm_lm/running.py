@@ -12,9 +12,9 @@ from experiments.imm_lm import config as configs
 from experiments.imm_lm import n_grams, projection, report, training
 from experiments.imm_lm.curves import learning_curves
 from experiments.imm_lm.studies import STUDIES, Run
-from experiments.kit import flags as config_flags
 from experiments.kit import run_flags, run_list
 from experiments.kit.run_settings import settings_of
+from rlm_tf.command_line import flags as config_flags
 from rlm_tf.data import load_corpus
 from rlm_tf.serving import check_export_path
 

@@ -11,8 +11,8 @@ import numpy as np
 from experiments.imm_lm.config import RunConfig
 from experiments.imm_lm.row import Prepared, row_of
 from experiments.kit import run_files
-from experiments.kit.json_files import write_json
 from experiments.kit.run_settings import settings_of, strategy_for, training_text
+from rlm_tf.command_line.json_files import write_json
 from rlm_tf.data import Corpus, Noising, contiguous_batches
 from rlm_tf.file_errors import naming
 from rlm_tf.models import (

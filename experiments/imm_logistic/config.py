@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from experiments.kit.flags import setting
+from rlm_tf.command_line.flags import setting
 
 if TYPE_CHECKING:
     from rlm_tf.data import LinearDiscriminant

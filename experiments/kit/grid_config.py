@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from experiments.kit.flags import setting
+from rlm_tf.command_line.flags import setting
 
 # Temperature of each arm's target; None: no IMM.
 ARMS: Mapping[str, float | None] = {

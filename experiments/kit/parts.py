@@ -18,8 +18,8 @@ from typing import Any
 
 from absl import flags
 
-from experiments.kit import flags as config_flags
 from experiments.kit.main import Binary, start
+from rlm_tf.command_line import flags as config_flags
 
 FLAGS = flags.FLAGS
 
@@ -100,10 +100,11 @@ def run_study(study: Study, about: str) -> None:
 
 
 def _run(study: Study) -> None:
-    from experiments.kit import machine, run_lock
+    from experiments.kit import machine
     from experiments.kit.folders import remove
     from experiments.kit.rows import Rows
     from experiments.kit.run_files import check_converged
+    from rlm_tf.command_line import run_lock
 
     wanted = FLAGS.parts or list(study.parts)
     unknown = [name for name in wanted if name not in study.parts]
@@ -162,7 +163,7 @@ def _run(study: Study) -> None:
 def _compute(study: Study, part: str, config: Any, folder: pathlib.Path) -> Numbers:
     """Computes a part anew, or goes on with what its folder holds."""
     from experiments.kit.folders import remove
-    from experiments.kit.json_files import read_json, write_json
+    from rlm_tf.command_line.json_files import read_json, write_json
 
     compute: Compute = study.function(study.parts[part])
     if part not in study.resuming:

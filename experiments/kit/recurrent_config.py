@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Collection
 
-from experiments.kit.flags import setting
+from rlm_tf.command_line.flags import setting
 
 CELLS = ("lstm", "rlstm", "mlstm", "gru", "elman")
 CONNECTIONS = ("stacked", "skip", "residual")

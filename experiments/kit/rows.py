@@ -13,8 +13,8 @@ import pathlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from experiments.kit import json_files
 from experiments.kit.folders import remove
+from rlm_tf.command_line import json_files
 from rlm_tf.file_errors import naming
 
 FILE = "rows.jsonl"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import pathlib
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -18,14 +15,15 @@ import tqdm
 
 from experiments.kit import run_workers
 from experiments.kit.folders import remove
-from experiments.kit.json_files import first_not_finite
 from experiments.kit.machine import OtherPrograms
 from rlm_tf.averaging import WeightAveraging
+from rlm_tf.command_line.json_files import first_not_finite
 from rlm_tf.training import (
     ExactResume,
     MetricsLog,
     ResumableBatches,
     TrainingDivergedError,
+    interruptible,
     read_metrics_log,
 )
 from rlm_tf.workers import Workers
@@ -90,31 +88,6 @@ def fit_resumably(
             **options,
         )
     run_workers.end_unless_chief()
-
-
-@contextlib.contextmanager
-def interruptible(saver: ExactResume) -> Iterator[None]:
-    """Lets Ctrl-C end `fit()` with a checkpoint; a second one ends it at once."""
-    before = signal.getsignal(signal.SIGINT)
-    in_main = threading.current_thread() is threading.main_thread()
-    if before is not signal.default_int_handler or not in_main:
-        # Somebody else decides, or ignores it; only the main thread handles signals.
-        yield
-        return
-
-    def interrupt(*_: Any) -> None:
-        signal.signal(signal.SIGINT, before)
-        saver.interrupt()
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        late = signal.getsignal(signal.SIGINT) is before
-        signal.signal(signal.SIGINT, before)
-    if late:
-        # It came after the last epoch.
-        raise KeyboardInterrupt
 
 
 class TensorBoardScalars(keras.callbacks.Callback):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from experiments.kit import flags as config_flags
+from rlm_tf.command_line import flags as config_flags
 
 if TYPE_CHECKING:
     from experiments.kit.rows import Rows

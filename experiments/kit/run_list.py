@@ -7,10 +7,11 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from experiments.kit import machine, run_files, run_lock, run_workers
-from experiments.kit.json_files import read_json, with_nulls
+from experiments.kit import machine, run_files, run_workers
 from experiments.kit.rows import Rows
-from experiments.kit.run_settings import check_same_settings
+from rlm_tf.command_line import run_lock
+from rlm_tf.command_line.json_files import read_json, with_nulls
+from rlm_tf.command_line.same_settings import check_same_settings
 from rlm_tf.training import TrainingDivergedError, released_graphs
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -16,42 +15,12 @@ from rlm_tf.data import Corpus
 
 def text_digest(corpus: Corpus) -> str:
     """Returns a digest of the texts and the vocabulary of a corpus."""
-    digest = hashlib.sha256("\n".join(corpus.vocabulary.tokens).encode())
-    for tokens in (corpus.train, corpus.valid, corpus.test):
-        digest.update(np.int64(len(tokens)).tobytes())
-        digest.update(np.ascontiguousarray(tokens, np.int32).tobytes())
-    return digest.hexdigest()
+    return corpus.sha256()
 
 
 def settings_of(config: Any, corpus: Corpus) -> dict[str, Any]:
     """Returns what an earlier run must share with this one to count as the same."""
     return {**dataclasses.asdict(config), "text_sha256": text_digest(corpus)}
-
-
-def check_same_settings(
-    found: dict[str, Any], wanted: dict[str, Any], where: str, remedy: str
-) -> None:
-    """Raises ValueError if an earlier run had other settings or text than this one.
-
-    Args:
-        found: The settings of the earlier run, as its files hold them. Files of older
-            code may lack the digest of the text.
-        wanted: Today's, see `settings_of`.
-        where: The file, for the message.
-        remedy: What to use instead, for the message.
-    """
-    if "text_sha256" in wanted and found.get("text_sha256") is None:
-        found = {**found, "text_sha256": wanted["text_sha256"]}
-    differing = [
-        f"{key} was {found.get(key)!r} and is {wanted.get(key)!r}"
-        for key in {**found, **wanted}
-        if found.get(key) != wanted.get(key)
-    ]
-    if differing:
-        raise ValueError(
-            f"{where} is of a run with other settings: {'; '.join(differing)}. Use "
-            f"{remedy}."
-        )
 
 
 def training_text(corpus: Corpus, fraction: float, batch_size: int) -> np.ndarray:

@@ -17,8 +17,8 @@ from typing import Any
 
 from absl import flags
 
-from experiments.kit import run_lock
 from rlm_tf import distribution
+from rlm_tf.command_line import run_lock
 from rlm_tf.training import TrainingDivergedError, released_graphs
 from rlm_tf.workers import Workers
 

@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import save, table
-from experiments.kit.json_files import read_json, with_nulls, write_json
 from experiments.kit.ranges import Range, Space
+from rlm_tf.command_line.json_files import read_json, with_nulls, write_json
 
 # Maps the values of a trial and its folder to its row of results, which has a `loss`.
 Try = Callable[[dict[str, Any], pathlib.Path], dict[str, Any]]

@@ -9,7 +9,6 @@ from typing import Any
 import keras
 from absl import flags
 
-from experiments.kit import flags as config_flags
 from experiments.kit import run_flags, run_workers
 from experiments.kit.run_list import finished_rows, run_all
 from experiments.kit.vae_config import VaeConfig, check_config, without_idle
@@ -23,6 +22,7 @@ from experiments.mi_vae import (
     training,
 )
 from experiments.mi_vae.tables import study_tables
+from rlm_tf.command_line import flags as config_flags
 from rlm_tf.data import Corpus, Vocabulary, load_corpus
 from rlm_tf.serving import check_export_path, export_latent_model
 from rlm_tf.training import TrainingDivergedError

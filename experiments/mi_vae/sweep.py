@@ -8,11 +8,11 @@ from typing import Any
 
 from experiments.kit import run_workers, tuning
 from experiments.kit.folders import remove
-from experiments.kit.json_files import read_json, write_json
 from experiments.kit.ranges import Range, Space
-from experiments.kit.run_settings import check_same_settings
 from experiments.kit.vae_config import VaeConfig, check_config
 from experiments.mi_vae import training
+from rlm_tf.command_line.json_files import read_json, write_json
+from rlm_tf.command_line.same_settings import check_same_settings
 from rlm_tf.data import Corpus
 from rlm_tf.training import TrainingDivergedError, released_graphs
 

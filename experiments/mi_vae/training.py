@@ -14,13 +14,13 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.kit import machine, run_files
-from experiments.kit.json_files import write_json
 from experiments.kit.run_list import Run
 from experiments.kit.run_settings import settings_of, strategy_for, training_text
 from experiments.kit.timing import elapsed, train_function_step
 from experiments.kit.vae_config import VaeConfig
 from experiments.kit.vae_model import build_model
 from experiments.mi_vae.report import NEEDS
+from rlm_tf.command_line.json_files import write_json
 from rlm_tf.data import Corpus, SentenceBatches, UniformSymbols, Vocabulary
 from rlm_tf.evaluation import LatentUsage, latent_usage, quantised_usage
 from rlm_tf.file_errors import naming

@@ -13,9 +13,9 @@ import keras
 import numpy as np
 
 from experiments.kit import machine
-from experiments.kit.json_files import with_nulls
 from experiments.kit.rows import Rows
 from rlm_tf import evaluation
+from rlm_tf.command_line.json_files import with_nulls
 from rlm_tf.data import Corpus
 from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.numerics import perplexity

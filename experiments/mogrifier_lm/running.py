@@ -7,7 +7,6 @@ import functools
 
 from absl import flags
 
-from experiments.kit import flags as config_flags
 from experiments.kit import recurrent_config as configs
 from experiments.kit import run_flags
 from experiments.kit.run_list import Run, run_all
@@ -21,6 +20,7 @@ from experiments.mogrifier_lm import (
 )
 from experiments.mogrifier_lm.presets import PRESETS
 from experiments.mogrifier_lm.studies import STUDIES
+from rlm_tf.command_line import flags as config_flags
 from rlm_tf.data import load_corpus
 from rlm_tf.serving import check_export_path
 

@@ -10,16 +10,17 @@ from typing import Any
 import keras
 from absl import flags
 
-from experiments.kit import flags as config_flags
 from experiments.kit import recurrent_config as configs
 from experiments.kit import run_workers, tuning
 from experiments.kit.folders import remove
-from experiments.kit.json_files import read_json, write_json
 from experiments.kit.ranges import Space
-from experiments.kit.run_settings import check_same_settings, settings_of
+from experiments.kit.run_settings import settings_of
 from experiments.mogrifier_lm import evaluating, training
 from experiments.mogrifier_lm.presets import PRESETS
 from experiments.mogrifier_lm.search_spaces import DYNAMIC_SPACES, FIXED, SPACES
+from rlm_tf.command_line import flags as config_flags
+from rlm_tf.command_line.json_files import read_json, write_json
+from rlm_tf.command_line.same_settings import check_same_settings
 from rlm_tf.data import load_corpus
 from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.training import TrainingDivergedError, released_graphs

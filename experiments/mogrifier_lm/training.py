@@ -12,7 +12,6 @@ import keras
 import numpy as np
 
 from experiments.kit import machine, run_files
-from experiments.kit.json_files import write_json
 from experiments.kit.recurrent_config import RunConfig
 from experiments.kit.recurrent_model import build_model, width_of
 from experiments.kit.run_settings import (
@@ -23,6 +22,7 @@ from experiments.kit.run_settings import (
 )
 from experiments.mogrifier_lm.analysis import analyse
 from rlm_tf import averaging, evaluation
+from rlm_tf.command_line.json_files import write_json
 from rlm_tf.data import ContiguousBatches, Corpus, contiguous_batches
 from rlm_tf.file_errors import naming
 from rlm_tf.models import (

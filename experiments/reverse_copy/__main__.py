@@ -31,10 +31,10 @@ def define() -> None:
 def main() -> None:
     """Runs what is not done yet, then writes table and figure."""
     from experiments.kit import run_flags
-    from experiments.kit.flags import config_from_flags
     from experiments.kit.run_list import run_all
     from experiments.reverse_copy.report import report
     from experiments.reverse_copy.training import runs_of
+    from rlm_tf.command_line.flags import config_from_flags
 
     flags_given = flags.FLAGS
     config = config_from_flags(PRESETS[flags_given.preset])

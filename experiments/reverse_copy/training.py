@@ -14,12 +14,12 @@ import tensorflow as tf
 
 from experiments.kit import machine, run_files
 from experiments.kit import recurrent_config as mogrifier_config
-from experiments.kit.json_files import write_json
 from experiments.kit.recurrent_model import make_cell
 from experiments.kit.run_list import Run
 from experiments.reverse_copy.config import PRESETS, CopyConfig
 from experiments.reverse_copy.report import NEEDS
 from rlm_tf.averaging import TriggeredAverage, WeightAveraging
+from rlm_tf.command_line.json_files import write_json
 from rlm_tf.data import ReverseCopy
 from rlm_tf.file_errors import naming
 from rlm_tf.models import EncoderDecoder, count_parameters, width_for_budget

@@ -25,6 +25,7 @@ from rlm_tf.evaluation.perplexity import (
     tune_floor,
     tune_interpolation,
 )
+from rlm_tf.evaluation.reliability import Reliability, reliability
 from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "InducedPerplexity",
     "LatentUsage",
     "MonteCarloDropout",
+    "Reliability",
     "ScalingLaw",
     "cross_validate_logistic",
     "evaluate",
@@ -51,6 +53,7 @@ __all__ = [
     "pareto_frontier",
     "perplexity_of",
     "quantised_usage",
+    "reliability",
     "restricted_target_log_probs",
     "search_temperature",
     "target_log_probs",

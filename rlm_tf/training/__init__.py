@@ -4,12 +4,14 @@ from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
 from rlm_tf.training.divergence import DivergenceGuard, TrainingDivergedError
 from rlm_tf.training.free_graphs_on_exit import free_graphs_on_exit, released_graphs
+from rlm_tf.training.interruptible import interruptible
 from rlm_tf.training.learning_rate_halving import LearningRateHalving
 from rlm_tf.training.metrics_log import MetricsLog, read_metrics_log
 from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
 from rlm_tf.training.start_rule import StartRule
 from rlm_tf.training.switch_phase import SwitchPhase
+from rlm_tf.training.time_limit import TimeLimit
 from rlm_tf.training.triggers import (
     AfterEpochs,
     AfterSteps,
@@ -33,9 +35,11 @@ __all__ = [
     "ResumableBatches",
     "StartRule",
     "SwitchPhase",
+    "TimeLimit",
     "TrainingDivergedError",
     "Trigger",
     "free_graphs_on_exit",
+    "interruptible",
     "read_metrics_log",
     "released_graphs",
 ]

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from rlm_tf.checks import check_integer
+from rlm_tf.diverged_error import TrainingDivergedError
 from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.callback_state import get_callback_state, set_callback_state
 from rlm_tf.training.learning_rate import (
@@ -23,10 +24,6 @@ from rlm_tf.training.monitor import monitored, read_metrics
 from rlm_tf.training.state_variables import first_not_finite, state_variables
 
 _LOGGER = logging.getLogger(__name__)
-
-
-class TrainingDivergedError(ArithmeticError):
-    """Training met a metric that is not finite."""
 
 
 class DivergenceGuard(keras.callbacks.Callback):

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from rlm_tf.checks import check_integer
 from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.learning_rate import (
     check_settable,
@@ -21,7 +22,8 @@ _LOGGER = logging.getLogger(__name__)
 class LearningRateHalving(keras.callbacks.Callback):
     """Lowers the learning rate when validation does not beat the best so far.
 
-    After every epoch the gain is `best - value`. If it does not exceed `min_gain`, the
+    After every epoch the gain is `best - value`. If it has not exceeded `min_gain` for
+    `patience` epochs in a row, the
     learning rate is multiplied by `factor` and, if the epoch was worse than the best,
     the best weights and optimiser slots are reloaded (`BestWeights` says what stays).
     Training stops when that happens once more than `max_decays` times. A value that is
@@ -37,6 +39,8 @@ class LearningRateHalving(keras.callbacks.Callback):
             never.
         reload_best: Whether a worse epoch is undone.
         min_gain: What must be gained to keep the learning rate, in units of `monitor`.
+        patience: Epochs in a row without gain before the rate is lowered. A worse one
+            is undone at once, if `reload_best`.
 
     Attributes:
         best: The best weights; `best.restore(model)` puts them into the model.
@@ -55,6 +59,7 @@ class LearningRateHalving(keras.callbacks.Callback):
         max_decays: int | None = None,
         reload_best: bool = True,
         min_gain: float = 0.0,
+        patience: int = 1,
     ):
         super().__init__()
         if not 0 < factor < 1:
@@ -66,13 +71,16 @@ class LearningRateHalving(keras.callbacks.Callback):
                 "LearningRateHalving: `max_decays` must be >= 0 or None, found "
                 f"{max_decays}."
             )
+        check_integer("LearningRateHalving", "patience", patience, 1)
         self.monitor = monitor
         self.factor = factor
         self.max_decays = max_decays
         self.reload_best = reload_best
         self.min_gain = min_gain
+        self.patience = patience
         self.best = BestWeights()
         self.decays = 0
+        self._waited = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         check_settable(self.model, type(self).__name__)
@@ -84,10 +92,22 @@ class LearningRateHalving(keras.callbacks.Callback):
             self.best.capture(self.model, value, epoch)
         elif self.reload_best and self.best.available:
             self.best.restore(self.model)
-        if gained:
+        self._waited = 0 if gained else self._waited + 1
+        if self._waited < self.patience:
             return
+        self._waited = 0
         if self.max_decays is not None and self.decays >= self.max_decays:
             self.model.stop_training = True
+            _LOGGER.info(
+                "Epoch %d: training stops: %s %g did not beat %g (epoch %s), and the "
+                "learning rate was lowered %d times already.",
+                epoch + 1,
+                self.monitor,
+                value,
+                self.best.value,
+                "none" if self.best.epoch is None else self.best.epoch + 1,
+                self.decays,
+            )
             return
         self.decays += 1
         rate = get_learning_rate(self.model) * self.factor
@@ -103,10 +123,16 @@ class LearningRateHalving(keras.callbacks.Callback):
         )
 
     def get_state(self) -> dict[str, Any]:
-        """Returns the best weights and the number of decays."""
-        return {"best": self.best.get_state(), "decays": self.decays}
+        """Returns the best weights, the decays and the epochs without gain."""
+        return {
+            "best": self.best.get_state(),
+            "decays": self.decays,
+            "waited": self._waited,
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over what `get_state` returned."""
         self.best.set_state(state["best"])
         self.decays = state["decays"]
+        # Checkpoints of before there was patience have none.
+        self._waited = state.get("waited", 0)

@@ -28,7 +28,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from experiments.kit.json_files import write_json
+from rlm_tf.command_line.json_files import write_json
 from rlm_tf.data import Vocabulary
 from rlm_tf.restricted import KneserNey, write_arpa
 from tests.compatibility import arrays, cases, names, old_run, stopped_run

@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 
-from experiments.kit.quiet import silence_tensorflow
+from rlm_tf.command_line.quiet import silence_tensorflow
 
 silence_tensorflow()
 

@@ -22,10 +22,11 @@ from experiments.benchmark.stored import read_rows
 from experiments.benchmark.stream import training_stream, windows
 from experiments.benchmark.tables import misses, page_tables
 from experiments.benchmark.timing import Line, Row, Timings
-from experiments.kit import machine, run_lock
+from experiments.kit import machine
 from experiments.kit.machine import OtherPrograms
 from experiments.kit.rows import Rows
 from experiments.kit.timing import duration
+from rlm_tf.command_line import run_lock
 from rlm_tf.models import InBatchContexts
 from tests.experiments.binaries import run_binary
 

@@ -11,13 +11,14 @@ import pytest
 
 from experiments.imm_lm import row as imm_row
 from experiments.imm_lm.config import RunConfig as ImmConfig
-from experiments.kit import json_files, run_files
+from experiments.kit import run_files
 from experiments.kit.recurrent_config import RunConfig as MogrifierConfig
 from experiments.kit.vae_config import VaeConfig
 from experiments.mi_vae import training as vae
 from experiments.mogrifier_lm import training as mogrifier
 from experiments.reverse_copy import training as copying
 from experiments.reverse_copy.config import PRESETS as COPYING
+from rlm_tf.command_line import json_files
 from rlm_tf.data import Corpus, Vocabulary
 from rlm_tf.data.batches.contiguous_batches import contiguous_batches
 from rlm_tf.evaluation import LatentUsage

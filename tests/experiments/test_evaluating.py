@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from experiments.kit import tuning
-from experiments.kit.json_files import with_nulls
 from experiments.kit.rows import Rows
 from experiments.mogrifier_lm import evaluating, projection, search_spaces, training
 from experiments.mogrifier_lm.presets import PRESETS
+from rlm_tf.command_line.json_files import with_nulls
 from rlm_tf.data import load_corpus
 from rlm_tf.evaluation import GradientStatistics
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from experiments.export import exporting as export
 from experiments.export.config import Config
-from experiments.kit import run_lock
+from rlm_tf.command_line import run_lock
 from rlm_tf.data import Vocabulary
 from rlm_tf.models import RecurrentLanguageModel
 from tests.experiments.binaries import ROOT, run_binary
@@ -235,7 +235,7 @@ def test_help_names_every_option():
 def test_tensorflow_starts_in_silence():
     result = run(
         "-c",
-        "from experiments.kit.quiet import silence_tensorflow as s; s();"
+        "from rlm_tf.command_line.quiet import silence_tensorflow as s; s();"
         "import sys, tensorflow as tf; tf.constant(1) + 1; sys.stderr.write('heard')",
     )
     assert (result.returncode, result.stderr) == (0, "heard")
@@ -271,7 +271,7 @@ def test_a_failing_import_is_heard(tmp_path):
     result = run(
         "-c",
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from experiments.kit.quiet import silence_tensorflow as s; s()",
+        "from rlm_tf.command_line.quiet import silence_tensorflow as s; s()",
     )
     assert result.returncode == 1
     assert "native chatter" in result.stderr and "broken" in result.stderr

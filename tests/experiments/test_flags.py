@@ -14,8 +14,8 @@ from absl import flags
 
 from experiments.benchmark.config import Config as BenchmarkConfig
 from experiments.imm_lm import report
-from experiments.kit import main as binaries
 from experiments.kit.rows import Rows, check_any_rows
+from rlm_tf.command_line import program as binaries
 from tests.experiments.binaries import ROOT
 
 
@@ -112,7 +112,7 @@ def test_wrong_values_are_told_before_anything_is_imported():
 def test_an_interrupt_while_importing_is_one_line():
     program = (
         "import sys; sys.modules['tensorflow'] = None\n"
-        "from experiments.kit.quiet import silence_tensorflow\n"
+        "from rlm_tf.command_line.quiet import silence_tensorflow\n"
         "silence_tensorflow()\n"
         "raise KeyboardInterrupt"
     )

@@ -12,8 +12,8 @@ from absl import flags as absl_flags
 from experiments.imm_lm import curves, projection
 from experiments.imm_lm.config import PRESETS, RunConfig
 from experiments.imm_lm.counts import effective_counts
-from experiments.kit import flags as config_flags
 from experiments.kit.rows import Rows
+from rlm_tf.command_line import flags as config_flags
 from rlm_tf.data import contiguous_batches, load_corpus
 from tests.experiments.binaries import run_binary
 from tests.experiments.imm_rows import row_of, rows_of_a_law

@@ -11,9 +11,10 @@ import types
 
 import pytest
 
-from experiments.kit import json_files, run_files
+from experiments.kit import run_files
 from experiments.kit.rows import Rows
 from experiments.kit.run_list import Run, run_all
+from rlm_tf.command_line import json_files
 from rlm_tf.training import TrainingDivergedError
 
 

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from experiments.kit import run_lock
 from experiments.kit.rows import Rows
 from experiments.kit.run_list import Run, run_all
+from rlm_tf.command_line import run_lock
 from tests.experiments.binaries import ROOT
 
 
@@ -88,7 +88,7 @@ def test_without_locks_the_file_tells_whether_its_owner_lives(
 def test_the_lock_of_a_killed_process_is_free(tmp_path):
     program = (
         "import pathlib, time\n"
-        "from experiments.kit import run_lock\n"
+        "from rlm_tf.command_line import run_lock\n"
         f"with run_lock.held(pathlib.Path({str(tmp_path / 'run')!r})):\n"
         "    print('held', flush=True)\n"
         "    time.sleep(60)\n"

@@ -17,8 +17,8 @@ from experiments.imm_questions import digits
 from experiments.imm_reinforce.study import figure_3
 from experiments.kit.grid_config import FIXED, ReinforceConfig
 from experiments.kit.grid_study import Arm, GridStudy
-from experiments.kit.json_files import write_json
 from experiments.kit.mixtures import mixed_accuracies
+from rlm_tf.command_line.json_files import write_json
 from rlm_tf.models import LogisticWeights
 
 # === Logistic regression ===

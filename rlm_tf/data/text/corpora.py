@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import os
 import pathlib
@@ -58,6 +59,14 @@ class Corpus:
     num_words: SplitSizes | None = None
     summary: CorpusSummary | None = None
 
+    def sha256(self) -> str:
+        """Returns a digest of the texts and the vocabulary."""
+        digest = hashlib.sha256("\n".join(self.vocabulary.tokens).encode())
+        for tokens in (self.train, self.valid, self.test):
+            digest.update(np.int64(len(tokens)).tobytes())
+            digest.update(np.ascontiguousarray(tokens, np.int32).tobytes())
+        return digest.hexdigest()
+
 
 def corpus_names() -> tuple[str, ...]:
     """Returns the names that `load_corpus` knows."""
@@ -94,7 +103,9 @@ def load_corpus(
     if name == PYTHON_DOCS:
         texts = {split: text.encode() for split, text in python_docs().items()}
         vocabulary = Vocabulary.build(texts["train"], "words", min_count=2)
-        return _encode(PYTHON_DOCS, texts, vocabulary, dict.fromkeys(SPLITS, name))
+        return encoded_corpus(
+            PYTHON_DOCS, texts, vocabulary, dict.fromkeys(SPLITS, name)
+        )
     if name in PUBLISHED:
         folder = data_dir or os.environ.get(DATA_DIR_VARIABLE)
         return _load_published(name, folder, download)
@@ -173,7 +184,7 @@ def load_text_corpus(
             f"rule {rule!r}, no token but line ends occurs {times} in it. Give more "
             "text" + (", or a lower `min_count`." if least > 1 else ".")
         )
-    corpus = _encode(str(train), texts, vocabulary, paths)
+    corpus = encoded_corpus(str(train), texts, vocabulary, paths)
     if corpus.summary is not None:
         for line in corpus.summary.warnings():
             logging.warning("%s: %s", train, line)
@@ -208,13 +219,26 @@ def _read(path: Path, rule: str) -> bytes:
     return data
 
 
-def _encode(
+def encoded_corpus(
     name: str,
     texts: dict[str, bytes],
     vocabulary: Vocabulary,
     paths: dict[str, str],
     expected: Sequence[int] | None = None,
 ) -> Corpus:
+    """Returns the corpus of three texts.
+
+    Args:
+        name: Its name.
+        texts: UTF-8 text of `train`, `valid` and `test`.
+        vocabulary: The vocabulary, which has to know every token or have `<unk>`.
+        paths: Where each text is from, for messages.
+        expected: Tokens of each split, where they are published.
+
+    Raises:
+        ValueError: If a split has no token, a token that is not known, or not as many
+            as expected; names the file.
+    """
     arrays = {}
     for number, (split, text) in enumerate(texts.items()):
         try:
@@ -280,7 +304,7 @@ def _load_published(name: str, data_dir: Path | None, download: bool) -> Corpus:
     texts = dict(zip(SPLITS, contents, strict=True))
     vocabulary = Vocabulary.build([texts[s] for s in corpus.vocabulary_of], corpus.rule)
     split_paths = dict(zip(SPLITS, map(str, paths), strict=True))
-    result = _encode(name, texts, vocabulary, split_paths, corpus.tokens)
+    result = encoded_corpus(name, texts, vocabulary, split_paths, corpus.tokens)
     if corpus.vocabulary_size not in (None, len(vocabulary)):
         raise ValueError(
             f"{paths[0]}: expected {corpus.vocabulary_size:,} distinct tokens in "

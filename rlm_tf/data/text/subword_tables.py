@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 
 from rlm_tf.data.text.subwords import ESCAPES, NEWLINE_PIECE, UNESCAPES
@@ -23,19 +26,36 @@ class SubwordTables(tf.Module):
 
     def __init__(self, model: bytes) -> None:
         super().__init__(name="subword_tables")
-        # Seconds, and only of use here.
-        import tensorflow_text
-
+        self._model = model
+        self._create_tokenizer()
         with tf.init_scope():
-            self._tokenizer = tensorflow_text.SentencepieceTokenizer(
-                model=model, out_type=tf.int32
-            )
             pieces = self._tokenizer.id_to_string(
                 tf.range(self._tokenizer.vocab_size())
             )
         self.pieces = tuple(piece.decode() for piece in pieces.numpy())
         self._eos_id = self.pieces.index(EOS)
         self._newline_id = self.pieces.index(NEWLINE_PIECE)
+
+    def _create_tokenizer(self) -> None:
+        # Seconds, and only of use here.
+        import tensorflow_text
+
+        with tf.init_scope():
+            self._tokenizer = tensorflow_text.SentencepieceTokenizer(
+                model=self._model, out_type=tf.int32
+            )
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        """Returns an answer of the tokeniser, which may have to be made anew.
+
+        A kernel owns the model, and `keras.backend.clear_session()` empties
+        TensorFlow's cache of kernels.
+        """
+        try:
+            return question()
+        except tf.errors.NotFoundError:
+            self._create_tokenizer()
+            return question()
 
     def encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Returns the ids of the pieces of every string, int32 `[N, (T)]`.
@@ -47,7 +67,7 @@ class SubwordTables(tf.Module):
         for old, new in ESCAPES:
             strings = tf.strings.regex_replace(strings, old, new)
         lines = tf.strings.split(strings, sep="\n")
-        pieces = self._tokenizer.tokenize(lines.flat_values)
+        pieces = self._asked(lambda: self._tokenizer.tokenize(lines.flat_values))
         pieces = tf.cast(pieces, tf.int32).with_row_splits_dtype(tf.int64)
         # Every line but the last of a text ends.
         last = tf.scatter_nd(
@@ -79,7 +99,8 @@ class SubwordTables(tf.Module):
     def _decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
         flat = tf.cast(ids.flat_values, tf.int32)
         flat = tf.where(flat == self._eos_id, self._newline_id, flat)
-        text = self._tokenizer.detokenize(ids.with_flat_values(flat))
+        ids = ids.with_flat_values(flat)
+        text = self._asked(lambda: self._tokenizer.detokenize(ids))
         for old, new in UNESCAPES:
             text = tf.strings.regex_replace(text, old, new)
         return valid_utf8(text)

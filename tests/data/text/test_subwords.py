@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import unicodedata
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -72,6 +73,18 @@ def test_long_texts_are_encoded_in_parts(vocabulary, monkeypatch):
     whole = vocabulary.encode(text)
     monkeypatch.setattr("rlm_tf.data.text.subword_pieces._LINES", 4)
     np.testing.assert_array_equal(vocabulary.encode(text), whole)
+
+
+def test_a_cleared_session_takes_no_pieces_away(vocabulary):
+    ids = vocabulary.encode("seen")
+    tensor = vocabulary.encode_tensor(tf.constant(["seen"]))
+    keras.backend.clear_session()
+    np.testing.assert_array_equal(vocabulary.encode("seen"), ids)
+    keras.backend.clear_session()
+    assert vocabulary.decode(ids) == "seen"
+    keras.backend.clear_session()
+    again = vocabulary.encode_tensor(tf.constant(["seen"]))
+    np.testing.assert_array_equal(again.flat_values, tensor.flat_values)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (0, 3), (2, 0), (2, 2, 3), (4,)])

@@ -88,14 +88,14 @@ def _kind(hint: Any) -> tuple[type, bool]:
 
 
 def _read(name: str, value: Any, hint: Any) -> Any:
-    if typing.get_origin(hint) is tuple:
-        member = typing.get_args(hint)[0]
-        return tuple(read_as(name, item, member) for item in value.split(",") if item)
     kind, optional = _kind(hint)
     if kind is bool or not isinstance(value, str):
         return value
     if optional and value.lower() == "none":
         return None
+    if typing.get_origin(kind) is tuple:
+        member = typing.get_args(kind)[0]
+        return tuple(read_as(name, item, member) for item in value.split(",") if item)
     return read_as(name, value, kind)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
 import tempfile
 import types
+from collections.abc import Iterator
 
 import absl.logging
 
@@ -32,12 +34,23 @@ def silence_tensorflow() -> None:
     absl.logging.set_verbosity(absl.logging.ERROR)
     if "tensorflow" in sys.modules:
         return
+    with native_silence():
+        import tensorflow  # noqa: F401
+
+
+@contextlib.contextmanager
+def native_silence() -> Iterator[None]:
+    """Keeps what native libraries write to standard error off the screen.
+
+    File descriptor 2 leads to a temporary file meanwhile, which is shown if there is an
+    error. For a program's main thread.
+    """
     sys.stderr.flush()
     terminal = os.dup(2)
     with tempfile.TemporaryFile() as messages:
         os.dup2(messages.fileno(), 2)
         try:
-            import tensorflow  # noqa: F401
+            yield
         except Exception:
             messages.seek(0)
             os.write(terminal, messages.read())

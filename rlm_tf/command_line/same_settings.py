@@ -1,0 +1,31 @@
+"""Whether an earlier run was the same as this one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def check_same_settings(
+    found: dict[str, Any], wanted: dict[str, Any], where: str, remedy: str
+) -> None:
+    """Raises ValueError if an earlier run had other settings or text than this one.
+
+    Args:
+        found: The settings of the earlier run, as its files hold them. Files of older
+            code may lack the digest of the text.
+        wanted: Today's.
+        where: The file, for the message.
+        remedy: What to use instead, for the message.
+    """
+    if "text_sha256" in wanted and found.get("text_sha256") is None:
+        found = {**found, "text_sha256": wanted["text_sha256"]}
+    differing = [
+        f"{key} was {found.get(key)!r} and is {wanted.get(key)!r}"
+        for key in {**found, **wanted}
+        if found.get(key) != wanted.get(key)
+    ]
+    if differing:
+        raise ValueError(
+            f"{where} is of a run with other settings: {'; '.join(differing)}. Use "
+            f"{remedy}."
+        )

@@ -1,0 +1,1 @@
+"""What a person types: `rlm_tf train`, `evaluate`, `score`, `generate`, `export`."""

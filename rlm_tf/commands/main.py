@@ -1,0 +1,49 @@
+"""`rlm_tf COMMAND`, and `python -m rlm_tf.commands COMMAND`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+
+from rlm_tf.command_line.program import start
+
+COMMANDS = {
+    "train": "the best language model that a text and some minutes allow",
+    "evaluate": "perplexity and bits per byte of a trained model on another text",
+    "score": "the log-probability of each line of standard input",
+    "generate": "what a trained model says after a text",
+    "export": "a trained model as a SavedModel for serving",
+}
+
+
+def main() -> None:
+    """Starts the command that is named first."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if name.lstrip("-") in ("help", "h"):
+        print(usage())
+        return
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        sys.exit(
+            f"error: the command must be one of {', '.join(COMMANDS)}; found "
+            f"{name!r}{hint}"
+        )
+    sys.argv = [f"rlm_tf {name}", *sys.argv[2:]]
+    start(importlib.import_module(f"rlm_tf.commands.{name}").PROGRAM)
+
+
+def usage() -> str:
+    """Returns what `rlm_tf --help` prints."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  rlm_tf {name:{width}}  {text}" for name, text in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Language models from little text.",
+            "",
+            *lines,
+            "",
+            "rlm_tf COMMAND --help lists the flags of a command.",
+        ]
+    )

@@ -1,0 +1,1 @@
+"""The report of `rlm_tf train`: tables, figures, a page."""

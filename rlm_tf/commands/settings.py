@@ -1,0 +1,240 @@
+"""The settings of the commands; every field is a flag."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import pathlib
+from typing import Any
+
+from rlm_tf.command_line.flags import setting
+
+RULES = (
+    "sentencepiece-unigram",
+    "sentencepiece-bpe",
+    "words",
+    "whitespace",
+    "characters",
+    "bytes",
+)
+EMBEDDED = "python-docs"
+# Files of a trained model's folder; the second is written last.
+SETTINGS = "settings.json"
+RESULTS = "results.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainSettings:
+    """Settings of `rlm_tf train`; None: chosen by the text and the time."""
+
+    text: str | None = setting(
+        None, f"A text file, plain, .gz or .zip, or {EMBEDDED}, which is embedded."
+    )
+    valid: str | None = setting(
+        None, "The validation text; with --test. Without: 8:1:1 by whole lines."
+    )
+    test: str | None = setting(None, "The test text; with --valid.")
+    count_text: str | None = setting(
+        None, "More text, which may be counted but not trained on."
+    )
+    output_dir: str | None = setting(None, "Folder of the model and its report.")
+    minutes: float = setting(30.0, "Time for everything, evaluation included.")
+    epochs: int | None = setting(
+        None, "Passes over the text, instead of --minutes: repeatable to the bit."
+    )
+
+    rule: str | None = setting(None, f"Tokens are: {', '.join(RULES)}.")
+    max_size: int | None = setting(None, "Largest size of the vocabulary.")
+    nfkc: bool = setting(False, "Subwords: compatible characters become one first.")
+    order: int = setting(5, "Order of the Kneser-Ney model.")
+    mixture: bool = setting(
+        True, "Whether the n-gram is mixed in and served; --nomixture: one small model."
+    )
+    imm: bool | None = setting(
+        None, "Whether an induced model is matched; by default where no mixture is."
+    )
+    coefficient: float | None = setting(None, "lambda of induced model matching.")
+
+    width: int | None = setting(None, "Width of embedding and layers.")
+    num_layers: int = setting(2, "Number of LSTM layers.")
+    dropouts: tuple[float, ...] | None = setting(
+        None, "Rates on inputs, between layers, on states, on outputs."
+    )
+    batch_size: int | None = setting(None, "Rows of a batch.")
+    window: int = setting(35, "Time steps of a window; losses are scaled by it.")
+    learning_rate: float = setting(0.003, "Of Adam without momentum.")
+    clip_norm: float = setting(10.0, "Clipping norm of the summed-over-time gradient.")
+    dynamic: bool = setting(True, "Whether dynamic evaluation is measured, too.")
+    strategy: str = setting("default", "Of tf.distribute: default or mirrored.")
+    seed: int = setting(1, "Seed of initialisation and dropout.")
+    most_megabytes: float = setting(
+        100.0, "Of a larger text only the first part is used."
+    )
+    resume: bool = setting(True, "Goes on where a run in --output_dir was ended.")
+    overwrite: bool = setting(False, "Whether what --output_dir holds is replaced.")
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateSettings:
+    """Settings of `rlm_tf evaluate`."""
+
+    model: str | None = setting(None, "Folder that `rlm_tf train` has written.")
+    text: str | None = setting(None, "The text file to evaluate on.")
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreSettings:
+    """Settings of `rlm_tf score`."""
+
+    model: str | None = setting(None, "Folder that `rlm_tf train` has written.")
+    batch_size: int = setting(32, "Lines scored at once.")
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerateSettings:
+    """Settings of `rlm_tf generate`."""
+
+    model: str | None = setting(None, "Folder that `rlm_tf train` has written.")
+    prompt: str = setting("", "The text to go on from.")
+    max_tokens: int = setting(100, "Number of new tokens.")
+    samples: int = setting(1, "Number of continuations, each with a seed of its own.")
+    seed: int = setting(1, "Of the first; the next ones count on.")
+    temperature: float = setting(1.0, "0 takes the most probable token.")
+    top_k: int = setting(0, "Only so many most probable tokens are drawn; 0: all.")
+    top_p: float = setting(0.95, "Share of the probability that may be drawn.")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportSettings:
+    """Settings of `rlm_tf export`."""
+
+    model: str | None = setting(None, "Folder that `rlm_tf train` has written.")
+    output_dir: str | None = setting(None, "Folder of the SavedModel.")
+    mixture: bool = setting(
+        True, "Whether the n-gram is served with the model, as it was trained for."
+    )
+    overwrite: bool = setting(False, "Whether a SavedModel there is replaced.")
+
+
+def check_given(command: str, settings: Any, *names: str) -> None:
+    """Raises ValueError if a flag is missing without which nothing can be done."""
+    for name in names:
+        if not getattr(settings, name):
+            raise ValueError(f"{command} needs --{name} (--help lists the flags).")
+
+
+def check_evaluate_settings(settings: EvaluateSettings) -> None:
+    """Raises ValueError if `rlm_tf evaluate` cannot begin."""
+    check_given("rlm_tf evaluate", settings, "model", "text")
+    check_folder(settings.model, "rlm_tf evaluate")
+    _check_file("text", settings.text)
+
+
+def check_score_settings(settings: ScoreSettings) -> None:
+    """Raises ValueError if `rlm_tf score` cannot begin."""
+    check_given("rlm_tf score", settings, "model")
+    _check_at_least("batch_size", settings.batch_size, 1)
+    check_folder(settings.model, "rlm_tf score")
+
+
+def check_generate_settings(settings: GenerateSettings) -> None:
+    """Raises ValueError if `rlm_tf generate` cannot begin."""
+    check_given("rlm_tf generate", settings, "model")
+    _check_at_least("samples", settings.samples, 1)
+    check_folder(settings.model, "rlm_tf generate")
+
+
+def check_export_settings(settings: ExportSettings) -> None:
+    """Raises ValueError if `rlm_tf export` cannot begin."""
+    check_given("rlm_tf export", settings, "model", "output_dir")
+    check_folder(settings.model, "rlm_tf export")
+
+
+def check_folder(path: str | None, command: str) -> pathlib.Path:
+    """Returns the path of a folder with a trained model.
+
+    Raises:
+        ValueError: If there is none, or training has not ended.
+    """
+    folder = pathlib.Path(str(path))
+    if not folder.is_dir():
+        raise ValueError(
+            f"--model={folder} is no folder; expected one that `rlm_tf train "
+            "--output_dir` has written."
+        )
+    if not (folder / RESULTS).is_file():
+        begun = (folder / SETTINGS).is_file()
+        why = "its training has not ended" if begun else "`rlm_tf train` wrote none"
+        raise ValueError(f"--model={folder} has no trained model for {command}: {why}.")
+    return folder
+
+
+def _check_at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"--{name} must be at least {least}, found {value}.")
+
+
+def _check_file(name: str, path: str | None) -> None:
+    if path is None or path == EMBEDDED:
+        return
+    if os.path.isdir(path):
+        raise ValueError(f"--{name}={path} is a folder; expected a text file.")
+    if not os.path.exists(path):
+        raise FileNotFoundError(
+            f"--{name}={path}: there is no such file; expected a text file."
+        )
+
+
+def check_train_settings(settings: TrainSettings) -> None:
+    """Raises ValueError for settings that no run can have, or a missing file."""
+    check_given("rlm_tf train", settings, "text", "output_dir")
+    for name in ("text", "valid", "test", "count_text"):
+        _check_file(name, getattr(settings, name))
+    if pathlib.Path(str(settings.output_dir)).is_file():
+        raise ValueError(
+            f"--output_dir={settings.output_dir} is a file; expected a folder."
+        )
+    if (settings.valid is None) != (settings.test is None):
+        raise ValueError("--valid and --test go together: give both, or neither.")
+    if settings.rule is not None and settings.rule not in RULES:
+        raise ValueError(
+            f"--rule must be one of {', '.join(RULES)}; found {settings.rule!r}."
+        )
+    if settings.strategy not in ("default", "one_device", "mirrored"):
+        raise ValueError(
+            "--strategy must be default, one_device or mirrored; found "
+            f"{settings.strategy!r}."
+        )
+    for name, least, most in (
+        ("epochs", 1, math.inf),
+        ("max_size", 2, math.inf),
+        ("order", 1, 6),
+        ("width", 1, math.inf),
+        ("num_layers", 1, math.inf),
+        ("batch_size", 1, math.inf),
+        ("window", 1, math.inf),
+    ):
+        value = getattr(settings, name)
+        if value is not None and not least <= value <= most:
+            upper = "" if most == math.inf else f" and at most {most}"
+            raise ValueError(
+                f"--{name} must be at least {least}{upper}, found {value}."
+            )
+    for name in ("minutes", "learning_rate", "clip_norm", "most_megabytes"):
+        value = getattr(settings, name)
+        if not 0 < value < math.inf:
+            raise ValueError(f"--{name} must be positive and finite, found {value}.")
+    if settings.coefficient is not None and not 0 <= settings.coefficient < math.inf:
+        raise ValueError(
+            "--coefficient must be finite and not negative, found "
+            f"{settings.coefficient}."
+        )
+    rates = settings.dropouts
+    if rates is not None and (
+        len(rates) != 4 or not all(0 <= rate < 1 for rate in rates)
+    ):
+        raise ValueError(
+            "--dropouts must be four rates in [0, 1), on inputs, between layers, on "
+            f"states and on outputs; found {','.join(map(str, rates))}."
+        )

@@ -1,0 +1,262 @@
+"""Counts n-grams and trains the model of a plan."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import time
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tqdm
+
+from rlm_tf import distribution, evaluation
+from rlm_tf.averaging import TwoTailedAveraging, WeightAveraging
+from rlm_tf.commands.training.plan import Plan
+from rlm_tf.data import Corpus, contiguous_batches
+from rlm_tf.layers import LSTMCell
+from rlm_tf.models import (
+    InBatchContexts,
+    InducedModelMatching,
+    RegularizedLanguageModel,
+)
+from rlm_tf.restricted import KneserNey
+from rlm_tf.training import (
+    DivergenceGuard,
+    ExactResume,
+    LearningRateHalving,
+    MetricsLog,
+    ResumableBatches,
+    TimeLimit,
+    free_graphs_on_exit,
+    interruptible,
+    read_metrics_log,
+)
+
+_CHECKPOINT_SECONDS = 60.0
+_HALVINGS = 3
+# Validation tokens that are looked at while training.
+_MOST_LOOKED_AT = 100_000
+_PROBE_STEPS = 4
+
+
+class Fitted(NamedTuple):
+    """A trained model.
+
+    Attributes:
+        model: The model, wrapped if it matched an induced one.
+        averages: Holds its best weights.
+        epochs: Passes over the text.
+        seconds: That training took.
+        why: Why it ended.
+        curve: One dictionary an epoch.
+    """
+
+    model: keras.Model
+    averages: WeightAveraging
+    epochs: int
+    seconds: float
+    why: str
+    curve: list[dict[str, Any]]
+
+
+def fit_n_gram(
+    corpus: Corpus, counted: np.ndarray | None, order: int
+) -> tuple[KneserNey, float]:
+    """Returns the n-gram model of all text that may be counted, and its seconds.
+
+    With a floor that is tuned on the validation text, all tokens can be scored.
+    """
+    began = time.perf_counter()
+    text = corpus.train if counted is None else np.concatenate([corpus.train, counted])
+    model = KneserNey(order).fit(text, len(corpus.vocabulary))
+    floor = evaluation.tune_floor(model, corpus.valid, prefix=corpus.vocabulary.eos_id)
+    return model.with_floor(floor), time.perf_counter() - began
+
+
+def build_model(
+    plan: Plan, corpus: Corpus, counted: KneserNey | None, strategy: str = "default"
+) -> keras.Model:
+    """Returns the compiled model of a plan.
+
+    Args:
+        plan: The plan.
+        corpus: For the restricted model of induced model matching.
+        counted: The n-gram model of more text, which is matched then.
+        strategy: Of tf.distribute.
+    """
+    keras.utils.set_random_seed(plan.seed)
+    inputs, between, states, outputs = plan.dropouts
+    # Rates and norms refer to losses summed over a window.
+    options: dict[str, Any] = {
+        "clip_norm": plan.clip_norm,
+        "loss_scale": float(plan.window),
+    }
+    with distribution.strategy(strategy).scope():
+        model: keras.Model = RegularizedLanguageModel(
+            plan.vocabulary_size,
+            LSTMCell(
+                plan.width,
+                cap_input_gate=True,
+                state_dropout=states,
+                seed=plan.seed,
+            ),
+            plan.num_layers,
+            input_dropout=inputs,
+            layer_dropout=between,
+            output_dropout=outputs,
+            seed=plan.seed,
+            **options,
+        )
+        if plan.imm:
+            restricted = counted or KneserNey(plan.restricted_order).fit(
+                corpus.train, plan.vocabulary_size
+            )
+            model = InducedModelMatching(
+                model,
+                restricted,
+                InBatchContexts(min_count=1),
+                plan.coefficient,
+                **options,
+            )
+        model.compile(
+            keras.optimizers.Adam(plan.learning_rate, beta_1=0.0, epsilon=1e-8)
+        )
+    return model
+
+
+def step_seconds(plan: Plan, corpus: Corpus, counted: KneserNey | None) -> float:
+    """Returns how long a training step takes, with a model that is thrown away."""
+    tokens = corpus.train[: plan.batch_size * plan.window * _PROBE_STEPS]
+    batches = contiguous_batches(
+        tokens, plan.batch_size, plan.window, prefix=corpus.vocabulary.eos_id
+    )
+    with free_graphs_on_exit():
+        model = build_model(plan, corpus, counted)
+        data = batches.dataset()
+        model.fit(data, epochs=1, shuffle=False, verbose=0)
+        times = []
+        for _ in range(2):
+            began = time.perf_counter()
+            model.fit(data, epochs=1, shuffle=False, verbose=0)
+            times.append((time.perf_counter() - began) / batches.steps)
+    return min(times)
+
+
+def fit(
+    plan: Plan,
+    corpus: Corpus,
+    counted: KneserNey | None,
+    folder: pathlib.Path,
+    *,
+    strategy: str = "default",
+    resume: bool = True,
+) -> Fitted:
+    """Trains the model of a plan; a killed run goes on from its last checkpoint."""
+    eos = corpus.vocabulary.eos_id
+    model = build_model(plan, corpus, counted, strategy)
+    batches = contiguous_batches(corpus.train, plan.batch_size, plan.window, prefix=eos)
+    valid = contiguous_batches(
+        corpus.valid[:_MOST_LOOKED_AT], plan.batch_size, plan.window, prefix=eos
+    )
+    averages = TwoTailedAveraging(
+        valid.dataset(), monitor="nll", every_steps=plan.every_steps
+    )
+    limit = TimeLimit(
+        plan.seconds or 1e9,
+        # Before the first evaluation there are no weights to keep.
+        may_stop=lambda: plan.every_steps is None or bool(averages.evaluations),
+    )
+    log = MetricsLog(folder / "metrics.jsonl", seconds=True)
+    halving = LearningRateHalving(
+        "averaged_loss",
+        max_decays=_HALVINGS,
+        reload_best=False,
+        patience=plan.patience,
+    )
+    progress = Progress(plan, averages, limit)
+    data = ResumableBatches(batches)
+    saver = ExactResume(
+        folder / "checkpoints",
+        data,
+        [
+            averages,
+            log,
+            halving,
+            DivergenceGuard(recover=True, monitor="averaged_loss", also=[averages]),
+            limit,
+        ],
+        every_seconds=_CHECKPOINT_SECONDS,
+        resume=resume,
+    )
+    with interruptible(saver):
+        model.fit(
+            data.dataset,
+            epochs=plan.epochs,
+            shuffle=False,
+            callbacks=[saver, progress],
+            verbose=0,
+        )
+    curve = read_metrics_log(folder / "metrics.jsonl")
+    why = f"all {plan.epochs} epochs are done"
+    if limit.stopped:
+        why = "the time is over"
+    elif len(curve) < plan.epochs:
+        why = (
+            f"validation has not improved for {plan.patience} epochs, at the "
+            f"{_HALVINGS}rd halving of the learning rate"
+        )
+    return Fitted(model, averages, len(curve), limit.spent, why, curve)
+
+
+class Progress(keras.callbacks.Callback):
+    """Prints a line an evaluation; on a terminal a bar shows the steps between."""
+
+    def __init__(self, plan: Plan, averages: WeightAveraging, limit: TimeLimit) -> None:
+        super().__init__()
+        self._plan = plan
+        self._averages = averages
+        self._limit = limit
+        self._shown = 0
+        self._epoch = 0
+        self._bar: tqdm.tqdm | None = None
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if self._bar is None:
+            # What is restored by now was shown before.
+            self._shown = len(self._averages.evaluations)
+        self._epoch = epoch
+        self._bar = tqdm.tqdm(
+            total=self.params.get("steps"),
+            desc=f"epoch {epoch + 1}",
+            unit="step",
+            leave=False,
+            disable=None,
+        )
+
+    def on_train_batch_begin(
+        self, batch: int, logs: dict[str, Any] | None = None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.update(batch - self._bar.n)
+        self._show()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        self._show()
+
+    def _show(self) -> None:
+        for row in self._averages.evaluations[self._shown :]:
+            shown = [f"epoch {self._epoch + 1}, step {row['step']:,}:"]
+            shown.append(f"validation {np.exp(row['loss']):.2f}")
+            shown.append(f"(best {np.exp(self._averages.best_loss):.2f})")
+            if self._plan.seconds is None:
+                shown.append(f"of {self._plan.epochs} epochs")
+            else:
+                left = max(self._plan.seconds - self._limit.spent, 0.0)
+                shown.append(f"{left / 60:.1f} min left")
+            tqdm.tqdm.write("  ".join(shown), file=sys.stdout)
+            sys.stdout.flush()
+        self._shown = len(self._averages.evaluations)

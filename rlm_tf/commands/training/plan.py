@@ -1,0 +1,218 @@
+"""What `rlm_tf train` chooses, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from rlm_tf.commands.settings import TrainSettings
+
+# Training tokens below which a width is enough, and the width.
+_WIDTHS = ((50_000, 128), (300_000, 256), (2_000_000, 400), (None, 650))
+_NARROWER = (400, 256, 192, 128, 96, 64)
+# Training tokens below which dropout rates are those of scarce text, and the rates: on
+# inputs, between layers, on states, on outputs.
+_DROPOUTS = (
+    (1_000_000, (0.5, 0.3, 0.3, 0.6)),
+    (10_000_000, (0.3, 0.2, 0.2, 0.4)),
+    (None, (0.1, 0.1, 0.1, 0.2)),
+)
+_SMALL = 1_000_000
+# Passes over the text that a model of the chosen width should see.
+_LEAST_EPOCHS = {True: 20, False: 4}
+# Of the time: what is left for measuring and exporting.
+_TRAINING_SHARE = 0.85
+_LEAST_SECONDS = 5.0
+# An evaluation of averages at least so often in all, and at most every so many steps.
+_EVALUATIONS = 25
+_LEAST_STEPS = 100
+# Steps without gain after which the learning rate is halved.
+_PATIENCE_STEPS = 500
+_PATIENCE = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A training run.
+
+    Attributes:
+        rule: Tokenisation rule.
+        vocabulary_size: V.
+        width: Of embedding and layers.
+        num_layers: Of LSTM layers.
+        dropouts: Rates on inputs, between layers, on states, on outputs.
+        batch_size: Rows.
+        window: Time steps.
+        learning_rate: Of Adam.
+        clip_norm: Of the gradient summed over a window.
+        order: Of the n-gram model.
+        mixture: Whether the n-gram is mixed in.
+        imm: Whether an induced model is matched.
+        coefficient: lambda.
+        restricted_order: Of the n-gram model that is matched.
+        every_steps: Steps between evaluations; None: an epoch.
+        patience: Epochs without gain before the rate is halved.
+        seconds: Of training; None: `epochs` count.
+        epochs: Most passes.
+        seed: Of the run.
+        reasons: Why, by attribute.
+    """
+
+    rule: str
+    vocabulary_size: int
+    width: int
+    num_layers: int
+    dropouts: tuple[float, ...]
+    batch_size: int
+    window: int
+    learning_rate: float
+    clip_norm: float
+    order: int
+    mixture: bool
+    imm: bool
+    coefficient: float
+    restricted_order: int
+    every_steps: int | None
+    patience: int
+    seconds: float | None
+    epochs: int
+    seed: int
+    reasons: dict[str, str]
+
+    def lines(self) -> Iterator[str]:
+        """Gives a line for each choice and its reason."""
+        rates = ", ".join(f"{rate:g}" for rate in self.dropouts)
+        imm = "off"
+        if self.imm:
+            imm = f"lambda {self.coefficient:g}, order {self.restricted_order}"
+        shown = {
+            "width": f"{self.num_layers} x {self.width} LSTM, tied, skip",
+            "dropouts": rates,
+            "batch_size": f"{self.batch_size} rows of {self.window}",
+            "mixture": f"with Kneser-Ney of order {self.order}"
+            if self.mixture
+            else "off",
+            "imm": imm,
+        }
+        for name, value in shown.items():
+            yield f"{name.replace('_', ' ')}: {value} ({self.reasons[name]})"
+
+
+class Amounts(NamedTuple):
+    """How much there is.
+
+    Attributes:
+        train: Training tokens.
+        counted: Tokens that are only counted.
+    """
+
+    train: int
+    counted: int
+
+
+def first_plan(
+    settings: TrainSettings, rule: str, vocabulary_size: int, amounts: Amounts
+) -> Plan:
+    """Returns what the text alone decides; `fit_to_time` does the rest."""
+    reasons: dict[str, str] = {}
+    tokens = f"{amounts.train:,} training tokens"
+
+    def chosen(name: str, value: Any, why: str) -> Any:
+        given = getattr(settings, name)
+        reasons[name] = why if given is None else f"--{name}"
+        return value if given is None else given
+
+    width = chosen("width", _up_to(_WIDTHS, amounts.train), tokens)
+    dropouts = chosen("dropouts", _up_to(_DROPOUTS, amounts.train), tokens)
+    batch_size = chosen("batch_size", 8 if amounts.train < 20_000 else 20, tokens)
+    reasons["mixture"] = "worth more than most training methods, and served with it"
+    if not settings.mixture:
+        reasons["mixture"] = "--nomixture"
+    with_mixture = "no gain beside a mixture" if settings.mixture else "no mixture"
+    imm = chosen("imm", not settings.mixture, with_mixture)
+    matched = settings.order if amounts.counted else 2
+    coefficient = settings.coefficient
+    if coefficient is None:
+        coefficient = 0.5 if amounts.counted else 0.2
+    steps = steps_of(amounts.train, batch_size, settings.window)
+    return Plan(
+        rule=rule,
+        vocabulary_size=vocabulary_size,
+        width=width,
+        num_layers=settings.num_layers,
+        dropouts=tuple(dropouts),
+        batch_size=batch_size,
+        window=settings.window,
+        learning_rate=settings.learning_rate,
+        clip_norm=settings.clip_norm,
+        order=settings.order,
+        mixture=settings.mixture,
+        imm=bool(imm),
+        coefficient=coefficient,
+        restricted_order=matched,
+        every_steps=None,
+        patience=max(_PATIENCE, -(-_PATIENCE_STEPS // steps)),
+        seconds=None,
+        epochs=settings.epochs or 10**6,
+        seed=settings.seed,
+        reasons=reasons,
+    )
+
+
+def fit_to_time(
+    plan: Plan,
+    settings: TrainSettings,
+    train_tokens: int,
+    step_seconds: float,
+    spent: float,
+) -> Plan:
+    """Returns the plan of a run that is over in time.
+
+    Args:
+        plan: What the text decides.
+        settings: With the minutes.
+        train_tokens: In a pass.
+        step_seconds: A training step of the planned width takes so long.
+        spent: Seconds since the command was started.
+    """
+    seconds = max(60 * settings.minutes * _TRAINING_SHARE - spent, _LEAST_SECONDS)
+    steps = steps_of(train_tokens, plan.batch_size, plan.window)
+    least = _LEAST_EPOCHS[train_tokens < _SMALL]
+    width, reasons = plan.width, dict(plan.reasons)
+    each = step_seconds
+    if settings.width is None:
+        while seconds < least * steps * each and width > _NARROWER[-1]:
+            width = next(narrower for narrower in _NARROWER if narrower < width)
+            each = step_seconds * relative_cost(plan, width)
+        if width != plan.width:
+            reasons["width"] = (
+                f"{plan.width} would see the text {seconds / steps / step_seconds:.1f} "
+                f"times in {seconds / 60:.1f} min"
+            )
+    every = int(seconds / _EVALUATIONS / each)
+    every_steps = None if every >= steps else max(every, min(_LEAST_STEPS, steps))
+    return dataclasses.replace(
+        plan, width=width, seconds=seconds, every_steps=every_steps, reasons=reasons
+    )
+
+
+def relative_cost(plan: Plan, width: int) -> float:
+    """Returns what a step of another width costs, in steps of the planned one."""
+
+    def cost(size: int) -> float:
+        # Products of the layers and of the softmax; what a loop costs at any width.
+        layers = 8 * size * size * plan.num_layers
+        return layers + size * plan.vocabulary_size + 200_000
+
+    return cost(width) / cost(plan.width)
+
+
+def steps_of(tokens: int, batch_size: int, window: int) -> int:
+    """Returns the steps of a pass."""
+    rows = -(-tokens // batch_size)
+    return -(-rows // window)
+
+
+def _up_to(choices: tuple[tuple[int | None, Any], ...], tokens: int) -> Any:
+    return next(choice for most, choice in choices if most is None or tokens < most)

@@ -1,0 +1,380 @@
+"""`rlm_tf train`, from the text to the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import pathlib
+import time
+from typing import Any
+
+import numpy as np
+
+from rlm_tf.averaging import WeightAveraging
+from rlm_tf.command_line import run_lock
+from rlm_tf.command_line.json_files import read_json, write_json
+from rlm_tf.command_line.quiet import native_silence
+from rlm_tf.command_line.same_settings import check_same_settings
+from rlm_tf.commands import model_folder
+from rlm_tf.commands.report import writing
+from rlm_tf.commands.settings import RESULTS, SETTINGS, TrainSettings
+from rlm_tf.commands.training import fitting, measuring, reading, vocabularies
+from rlm_tf.commands.training.plan import (
+    Amounts,
+    Plan,
+    first_plan,
+    fit_to_time,
+    steps_of,
+)
+from rlm_tf.data import Corpus, Vocabulary
+from rlm_tf.data.text.corpora import encoded_corpus
+from rlm_tf.file_errors import naming
+from rlm_tf.models import count_parameters
+from rlm_tf.models.language.interface import language_model_of
+from rlm_tf.restricted import KneserNey
+from rlm_tf.serving import export_language_model
+
+# What a run writes; with --overwrite it is removed before.
+_FILES = (
+    RESULTS,
+    model_folder.PLAN,
+    SETTINGS,
+    model_folder.MODEL,
+    model_folder.VOCABULARY,
+    model_folder.N_GRAM,
+    model_folder.SAVED_MODEL,
+    "metrics.jsonl",
+    "checkpoints",
+    "report.md",
+    "report.html",
+    "report_files",
+)
+# Settings that say nothing of what is trained.
+_NO_SETTINGS = ("output_dir", "resume", "overwrite", "dynamic")
+_MUCH = 0.9
+
+
+def run(settings: TrainSettings) -> None:
+    """Trains, measures, exports and reports, or goes on where a run was ended."""
+    folder = pathlib.Path(str(settings.output_dir))
+    with run_lock.held(folder.absolute()):
+        Run(settings, folder).run()
+
+
+class Run:
+    """A run of `rlm_tf train` in its folder.
+
+    Args:
+        settings: What was asked for.
+        folder: Where everything is written.
+    """
+
+    def __init__(self, settings: TrainSettings, folder: pathlib.Path) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.began = time.monotonic()
+
+    def run(self) -> None:
+        """Does what is not done yet."""
+        print(f"{self.settings.text} -> {self.folder}", flush=True)
+        texts = reading.read_texts(self.settings)
+        if self._is_done(texts):
+            print(f"done before: {self.folder / 'report.md'} (--overwrite trains anew)")
+            return
+        for line in texts.notes:
+            print(f"  {line}")
+        corpus, counted = self._corpus(texts)
+        n_gram, n_gram_row = self._n_gram(corpus, counted)
+        plan = self._plan(corpus, counted, n_gram)
+        for line in plan.lines():
+            print(f"  {line}")
+        matched = n_gram if counted is not None and plan.imm else None
+        time_text = f"{plan.epochs} epochs"
+        if plan.seconds is not None:
+            time_text = f"{plan.seconds / 60:.1f} min"
+        print(f"training for at most {time_text}", flush=True)
+        fitted = fitting.fit(
+            plan,
+            corpus,
+            matched,
+            self.folder,
+            strategy=self.settings.strategy,
+            resume=self.settings.resume,
+        )
+        print(f"training ended after {fitted.epochs} epochs: {fitted.why}", flush=True)
+        self._finish(texts, corpus, n_gram, n_gram_row, plan, fitted)
+
+    # === Before training ===
+
+    def _is_done(self, texts: reading.Texts) -> bool:
+        """Whether the folder has this run's results; removes what is not wanted."""
+        settings_file = self.folder / SETTINGS
+        wanted = {
+            name: value
+            for name, value in dataclasses.asdict(self.settings).items()
+            if name not in _NO_SETTINGS
+        }
+        if wanted["dropouts"] is not None:
+            wanted["dropouts"] = list(wanted["dropouts"])
+        wanted["text_sha256"] = _digest(texts)
+        if self.settings.overwrite:
+            writing.remove_all(self.folder, _FILES)
+        if settings_file.exists():
+            check_same_settings(
+                read_json(settings_file, "give --overwrite, or another --output_dir"),
+                wanted,
+                str(settings_file),
+                "--overwrite, or another --output_dir",
+            )
+            if (self.folder / RESULTS).exists():
+                return True
+            if not self.settings.resume:
+                writing.remove_all(self.folder, _FILES)
+        elif self.folder.is_dir() and any(self.folder.iterdir()):
+            raise ValueError(
+                f"--output_dir={self.folder} has files of something else; name a new "
+                "folder."
+            )
+        write_json(settings_file, wanted)
+        return False
+
+    def _corpus(self, texts: reading.Texts) -> tuple[Corpus, np.ndarray | None]:
+        """Returns the corpus, and the tokens that are only counted."""
+        path = self.folder / model_folder.VOCABULARY
+        rule, why = vocabularies.choose_rule(texts.splits["train"], self.settings)
+        # TensorFlow Text says how it read the pieces.
+        with native_silence():
+            if path.exists():
+                vocabulary = Vocabulary.load(path)
+            else:
+                vocabulary = vocabularies.make_vocabulary(
+                    texts.splits["train"], rule, self.settings
+                )
+                vocabulary.save(path)
+        paths = dict.fromkeys(reading.SPLITS, texts.name)
+        corpus = encoded_corpus(texts.name, texts.splits, vocabulary, paths)
+        summary = corpus.summary
+        assert summary is not None
+        print(f"  rule: {rule} ({why})")
+        for line in summary.lines():
+            print(f"  {line}")
+        for line in (*texts.warnings, *summary.warnings()):
+            print(f"warning: {line}")
+        counted = None
+        if texts.counted is not None:
+            counted = vocabulary.encode(texts.counted)
+        return corpus, counted
+
+    def _n_gram(
+        self, corpus: Corpus, counted: np.ndarray | None
+    ) -> tuple[KneserNey, dict[str, Any]]:
+        path, order = self.folder / model_folder.N_GRAM, self.settings.order
+        if path.exists():
+            model, seconds = KneserNey.load(path), 0.0
+        else:
+            model, seconds = fitting.fit_n_gram(corpus, counted, order)
+            model.save(path)
+        text = held_out(corpus)["valid"]
+        found = text.perplexity(
+            measuring.n_gram_log_probs(model, text, corpus.vocabulary.eos_id)
+        )
+        print(
+            f"Kneser-Ney of order {order}, {seconds:.1f} s: validation "
+            f"{found.perplexity:.2f}, {found.bits_per_byte:.3f} bits per byte",
+            flush=True,
+        )
+        return model, {"order": order, "floor": model.floor, "seconds": seconds}
+
+    def _plan(
+        self, corpus: Corpus, counted: np.ndarray | None, n_gram: KneserNey
+    ) -> Plan:
+        """Returns the plan, the one that an earlier process made if there is one."""
+        path = self.folder / model_folder.PLAN
+        if path.exists():
+            content = read_json(path, "give --overwrite")
+            content["dropouts"] = tuple(content["dropouts"])
+            return Plan(**content)
+        amounts = Amounts(len(corpus.train), 0 if counted is None else len(counted))
+        plan = first_plan(
+            self.settings, corpus.vocabulary.rule, len(corpus.vocabulary), amounts
+        )
+        if self.settings.epochs is None:
+            matched = n_gram if counted is not None and plan.imm else None
+            step = fitting.step_seconds(plan, corpus, matched)
+            print(f"  a step of width {plan.width} takes {1000 * step:.0f} ms")
+            spent = time.monotonic() - self.began
+            plan = fit_to_time(plan, self.settings, len(corpus.train), step, spent)
+        write_json(path, dataclasses.asdict(plan))
+        return plan
+
+    # === After training ===
+
+    def _finish(
+        self,
+        texts: reading.Texts,
+        corpus: Corpus,
+        n_gram: KneserNey,
+        n_gram_row: dict[str, Any],
+        plan: Plan,
+        fitted: fitting.Fitted,
+    ) -> None:
+        model, eos = language_model_of(fitted.model), corpus.vocabulary.eos_id
+        _put_best(fitted.averages, fitted.model)
+        with naming(self.folder / model_folder.MODEL):
+            model.save(self.folder / model_folder.MODEL)
+        print("measuring", flush=True)
+        held = held_out(corpus)
+        measured = measuring.measure(
+            model,
+            n_gram,
+            held,
+            prefix=eos,
+            window=plan.window,
+        )
+        warnings = list(texts.warnings)
+        dynamic_rate = self._add_dynamic(measured, model, corpus, held, warnings)
+        path = export_language_model(
+            model,
+            corpus.vocabulary,
+            self.folder / model_folder.SAVED_MODEL,
+            mixture=(n_gram, measured.mu) if plan.mixture else None,
+            overwrite=True,
+        )
+        results: dict[str, Any] = {
+            "text": texts.name,
+            "notes": texts.notes,
+            "plan": dataclasses.asdict(plan),
+            "choices": list(plan.lines()),
+            "vocabulary": corpus.summary.lines() if corpus.summary else [],
+            "n_gram": n_gram_row,
+            "mixture": {
+                "mu": measured.mu if plan.mixture else None,
+                "best_mu": measured.mu,
+            },
+            "temperature": measured.temperature,
+            "dynamic_rate": dynamic_rate,
+            "scores": scores_of(measured.log_probs, held),
+            "training": {
+                "epochs": fitted.epochs,
+                "seconds": fitted.seconds,
+                "ended": fitted.why,
+                "parameters": count_parameters(model),
+            },
+            "seconds": time.monotonic() - self.began,
+            "saved_model_megabytes": _size(path) / 1e6,
+        }
+        results["warnings"] = [*warnings, *_verdict(results)]
+        steps = steps_of(len(corpus.train), plan.batch_size, plan.window)
+        writing.write(
+            self.folder,
+            results,
+            corpus,
+            model,
+            n_gram,
+            measured.log_probs,
+            fitted.averages.evaluations,
+            steps,
+        )
+        write_json(self.folder / RESULTS, results)
+        print("\n" + "\n".join(writing.table(results["scores"])) + "\n")
+        for line in results["warnings"]:
+            print(f"warning: {line}")
+        print(f"report: {self.folder / 'report.html'}")
+        print(f"serve: {path}; rlm_tf generate --model={self.folder} --prompt=...")
+
+    def _add_dynamic(
+        self,
+        measured: measuring.Measured,
+        model: Any,
+        corpus: Corpus,
+        held: dict[str, measuring.Text],
+        warnings: list[str],
+    ) -> float | None:
+        """Adds dynamic evaluation to what was measured, if there is time for it.
+
+        Returns:
+            Its rate; None where it was left out.
+        """
+        if not self.settings.dynamic:
+            return None
+        left = None
+        if self.settings.epochs is None:
+            spent = time.monotonic() - self.began
+            # A third of it is for the export and the report.
+            left = max(60 * self.settings.minutes - spent, 0.0) * 2 / 3
+        found = measuring.dynamic_log_probs(
+            model,
+            corpus.train,
+            held,
+            prefix=corpus.vocabulary.eos_id,
+            most_seconds=left,
+        )
+        if isinstance(found, float):
+            warnings.append(
+                f"dynamic evaluation is left out: it would take {found / 60:.1f} min, "
+                "more than is left of --minutes"
+            )
+            return None
+        measured.log_probs["dynamic evaluation"], rate = found
+        return rate
+
+
+def held_out(corpus: Corpus) -> dict[str, measuring.Text]:
+    """Returns the validation and the test text of a corpus."""
+    return {
+        split: measuring.Text(
+            getattr(corpus, split),
+            getattr(corpus.num_bytes, split),
+            getattr(corpus.num_words, split),
+        )
+        for split in ("valid", "test")
+    }
+
+
+def scores_of(
+    log_probs: dict[str, dict[str, np.ndarray]], held: dict[str, measuring.Text]
+) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Returns perplexities and bits per byte by model and split."""
+    return {
+        name: {
+            split: held[split].perplexity(found)._asdict()
+            for split, found in splits.items()
+        }
+        for name, splits in log_probs.items()
+    }
+
+
+def _verdict(results: dict[str, Any]) -> list[str]:
+    """Returns what a person should know of a model that is worse than it seems."""
+    scores, found = results["scores"], []
+    nats = {name: splits["valid"]["nats_per_token"] for name, splits in scores.items()}
+    if nats["model"] >= nats["n-gram"]:
+        found.append(
+            "the model is not better than its n-gram on the validation text: give it "
+            "more --minutes, or serve the n-gram"
+        )
+    if results["mixture"]["best_mu"] > _MUCH:
+        found.append(
+            f"the best mixture is {100 * results['mixture']['best_mu']:.0f} % n-gram: "
+            "the model adds little"
+        )
+    return found
+
+
+def _put_best(averages: WeightAveraging, model: Any) -> None:
+    """Puts the best weights into a model for good."""
+    with averages.best(model):
+        weights = model.get_weights()
+    model.set_weights(weights)
+
+
+def _digest(texts: reading.Texts) -> str:
+    digest = hashlib.sha256()
+    for text in (*texts.splits.values(), texts.counted or b""):
+        digest.update(len(text).to_bytes(8, "little"))
+        digest.update(text)
+    return digest.hexdigest()
+
+
+def _size(folder: pathlib.Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,0 +1,120 @@
+"""What `rlm_tf train` chooses, and that it fits into the time."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from rlm_tf.commands.settings import TrainSettings
+from rlm_tf.commands.training import vocabularies
+from rlm_tf.commands.training.plan import (
+    Amounts,
+    first_plan,
+    fit_to_time,
+    relative_cost,
+    steps_of,
+)
+
+SETTINGS = TrainSettings(text="a", output_dir="b")
+
+
+def plan_of(train: int, counted: int = 0, **options):
+    settings = dataclasses.replace(SETTINGS, **options)
+    return first_plan(settings, "words", 5000, Amounts(train, counted))
+
+
+def test_more_text_has_wider_models_and_less_dropout():
+    plans = [plan_of(amount) for amount in (4_000, 100_000, 1_500_000, 20_000_000)]
+    assert [plan.width for plan in plans] == [128, 256, 400, 650]
+    assert plans[1].dropouts == (0.5, 0.3, 0.3, 0.6)
+    rates = [sum(plan.dropouts) for plan in plans]
+    assert rates == sorted(rates, reverse=True) and rates[-1] < rates[0]
+
+
+def test_induced_models_are_matched_where_no_mixture_is_served():
+    assert not plan_of(100_000).imm
+    alone = plan_of(100_000, mixture=False)
+    assert (alone.imm, alone.coefficient, alone.restricted_order) == (True, 0.2, 2)
+    counted = plan_of(100_000, 10**6, mixture=False)
+    assert (counted.coefficient, counted.restricted_order) == (0.5, 5)
+    asked = plan_of(100_000, imm=True, coefficient=0.3)
+    assert (asked.imm, asked.coefficient, asked.mixture) == (True, 0.3, True)
+    assert plan_of(100_000, mixture=False, imm=False).imm is False
+
+
+def test_flags_win_and_are_the_reason():
+    plan = plan_of(100_000, width=77, dropouts=(0.1, 0.0, 0.0, 0.1), batch_size=3)
+    assert (plan.width, plan.batch_size) == (77, 3)
+    assert plan.reasons["width"] == "--width"
+    lines = "\n".join(plan.lines())
+    assert "2 x 77 LSTM" in lines and "(--dropouts)" in lines
+
+
+def test_a_narrower_model_is_taken_where_the_time_is_short():
+    plan = plan_of(200_000)
+    settings = dataclasses.replace(SETTINGS, minutes=10)
+    fast = fit_to_time(plan, settings, 200_000, 0.01, 10.0)
+    assert fast.width == plan.width and fast.seconds == pytest.approx(500.0)
+    slow = fit_to_time(plan, settings, 200_000, 0.4, 10.0)
+    assert slow.width < plan.width and "would see the text" in slow.reasons["width"]
+    given = dataclasses.replace(settings, width=256)
+    kept = fit_to_time(plan_of(200_000, width=256), given, 200_000, 0.4, 10.0)
+    assert kept.width == 256
+
+
+def test_evaluations_come_within_epochs_that_take_long():
+    settings = dataclasses.replace(SETTINGS, minutes=10, width=650)
+    plan = plan_of(20_000_000, width=650)
+    found = fit_to_time(plan, settings, 20_000_000, 0.3, 0.0)
+    assert found.every_steps is not None and found.every_steps >= 50
+    assert found.every_steps * 0.3 < found.seconds / 4
+
+
+def test_less_time_than_was_spent_leaves_some():
+    settings = dataclasses.replace(SETTINGS, minutes=0.1)
+    found = fit_to_time(plan_of(100_000), settings, 100_000, 0.1, 100.0)
+    assert found.seconds > 0 and found.every_steps is not None
+
+
+def test_costs_and_steps():
+    plan = plan_of(100_000)
+    assert relative_cost(plan, plan.width) == 1.0
+    assert relative_cost(plan, 64) < relative_cost(plan, 128) < 1.0
+    assert (steps_of(700, 20, 35), steps_of(701, 20, 35)) == (1, 2)
+
+
+def test_rules_are_chosen_by_the_text():
+    rule, why = vocabularies.choose_rule(b"some text\n" * 50, SETTINGS)
+    assert rule == "sentencepiece-unigram" and "nothing is unknown" in why
+    marked = vocabularies.choose_rule(b"a <unk> word of <unk> text\n" * 50, SETTINGS)
+    assert marked[0] == "whitespace"
+    asked = dataclasses.replace(SETTINGS, rule="bytes")
+    assert vocabularies.choose_rule(b"text", asked) == ("bytes", "--rule")
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "size"),
+    [
+        ("words", {}, 6),
+        ("words", {"max_size": 3}, 3),
+        ("characters", {}, None),
+        ("bytes", {}, 256),
+        ("sentencepiece-bpe", {"max_size": 300}, None),
+    ],
+)
+def test_vocabularies_of_every_rule(rule, options, size):
+    text = b"one two one two three three\nonce\n" * 9
+    settings = dataclasses.replace(SETTINGS, rule=rule, **options)
+    vocabulary = vocabularies.make_vocabulary(text, rule, settings)
+    assert vocabulary.rule == rule
+    assert size is None or len(vocabulary) == size
+
+
+def test_options_of_other_rules_are_refused():
+    asked = dataclasses.replace(SETTINGS, rule="words", nfkc=True)
+    with pytest.raises(ValueError, match="--nfkc is for subwords"):
+        vocabularies.make_vocabulary(b"a b\n", "words", asked)
+    asked = dataclasses.replace(SETTINGS, rule="bytes", max_size=10)
+    with pytest.raises(ValueError, match="--max_size"):
+        vocabularies.make_vocabulary(b"a b\n", "bytes", asked)

@@ -1,0 +1,105 @@
+"""Mistakes on the command line are told in one line, before anything slow."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rlm_tf.commands import main, settings
+from rlm_tf.commands.settings import TrainSettings
+
+
+@pytest.fixture
+def valid(tmp_path):
+    (tmp_path / "a.txt").write_text("text\n")
+    return TrainSettings(text=str(tmp_path / "a.txt"), output_dir=str(tmp_path / "o"))
+
+
+def test_valid_settings_pass(valid):
+    settings.check_train_settings(valid)
+    embedded = dataclasses.replace(valid, text=settings.EMBEDDED)
+    settings.check_train_settings(embedded)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text": None}, "needs --text"),
+        ({"output_dir": None}, "needs --output_dir"),
+        ({"text": "/no/such"}, "--text=/no/such: there is no such file"),
+        ({"text": "."}, "--text=. is a folder"),
+        ({"valid": "v"}, "--valid=v: there is no such file"),
+        ({"rule": "wrds"}, "--rule must be one of .*found 'wrds'"),
+        ({"minutes": 0.0}, "--minutes must be positive"),
+        ({"order": 7}, "--order must be at least 1 and at most 6, found 7"),
+        ({"width": 0}, "--width must be at least 1, found 0"),
+        ({"dropouts": (0.1, 0.2)}, "--dropouts must be four rates"),
+        ({"dropouts": (0.1, 0.2, 0.3, 1.0)}, "--dropouts must be four rates"),
+        ({"coefficient": -1.0}, "--coefficient must be finite"),
+        ({"strategy": "tpu"}, "--strategy must be default"),
+    ],
+)
+def test_mistakes_are_named(valid, options, message):
+    with pytest.raises((ValueError, OSError), match=message):
+        settings.check_train_settings(dataclasses.replace(valid, **options))
+
+
+def test_validation_and_test_go_together(valid):
+    one = dataclasses.replace(valid, valid=valid.text)
+    with pytest.raises(ValueError, match="--valid and --test go together"):
+        settings.check_train_settings(one)
+
+
+def test_an_output_that_is_a_file_is_refused(valid):
+    wrong = dataclasses.replace(valid, output_dir=valid.text)
+    with pytest.raises(ValueError, match="is a file; expected a folder"):
+        settings.check_train_settings(wrong)
+
+
+def test_folders_without_a_model_are_told_apart(tmp_path):
+    with pytest.raises(ValueError, match="is no folder"):
+        settings.check_folder(str(tmp_path / "none"), "rlm_tf score")
+    with pytest.raises(ValueError, match="`rlm_tf train` wrote none"):
+        settings.check_folder(str(tmp_path), "rlm_tf score")
+    (tmp_path / settings.SETTINGS).write_text("{}")
+    with pytest.raises(ValueError, match="its training has not ended"):
+        settings.check_folder(str(tmp_path), "rlm_tf score")
+
+
+def test_help_and_mistakes_take_no_tensorflow():
+    # A program without TensorFlow would fail with a trace.
+    code = (
+        "import sys; sys.modules['tensorflow'] = None; sys.modules['keras'] = None;"
+        "sys.argv = ['rlm_tf', *sys.argv[1:]];"
+        "from rlm_tf.commands.main import main; main()"
+    )
+
+    def without(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert "rlm_tf train " in without().stdout
+    for name in main.COMMANDS:
+        shown = without(name, "--help")
+        assert shown.returncode == 0 and f"rlm_tf {name}" in shown.stdout
+    for arguments, message in (
+        (("trian",), "error: the command must be one of .*did you mean train"),
+        (("train",), "error: rlm_tf train needs --text"),
+        (("train", "--txt=a"), "error: Unknown command line flag 'txt'"),
+        (("train", "--width=a"), "error: --width must be of type int"),
+        (("score", "--model=/no/such"), "error: --model=/no/such is no folder"),
+        (("generate", "--model=/", "--samples=0"), "--samples must be at least 1"),
+    ):
+        found = without(*arguments)
+        assert found.returncode == 1
+        lines = found.stderr.strip().splitlines()
+        assert len(lines) == 1, found.stderr
+        assert re.search(message, lines[0]), lines[0]

@@ -1,0 +1,205 @@
+"""`rlm_tf train` from a text to a served mixture, and what is done with its folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from rlm_tf.command_line import run_lock
+from rlm_tf.commands import settings, using
+from rlm_tf.commands.model_folder import load_folder
+from rlm_tf.commands.settings import TrainSettings
+from rlm_tf.commands.training import reading, running
+from rlm_tf.data.text.python_docs import python_docs
+from rlm_tf.evaluation import interpolate, restricted_target_log_probs, target_log_probs
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp("text") / "docs.txt"
+    path.write_text(python_docs()["train"][:40_000])
+    return path
+
+
+@pytest.fixture(scope="module")
+def small(text, tmp_path_factory) -> TrainSettings:
+    return TrainSettings(
+        text=str(text),
+        output_dir=str(tmp_path_factory.mktemp("out") / "docs"),
+        epochs=2,
+        max_size=300,
+        width=16,
+        num_layers=1,
+        dropouts=(0.1, 0.0, 0.0, 0.1),
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(small) -> pathlib.Path:
+    running.run(small)
+    return pathlib.Path(str(small.output_dir))
+
+
+def test_everything_is_written(trained):
+    names = {path.name for path in trained.iterdir()}
+    assert names == {
+        "checkpoints",
+        "metrics.jsonl",
+        "model.keras",
+        "n_gram.kn",
+        "plan.json",
+        "report.html",
+        "report.md",
+        "report_files",
+        "results.json",
+        "saved_model",
+        "settings.json",
+        "vocabulary.txt",
+    }
+    report = (trained / "report.md").read_text()
+    for heading in ("Results", "Choices", "Words that cost most", "More text"):
+        assert f"## {heading}" in report
+    for heading in ("Training", "Calibration", "Samples", "Time and size"):
+        assert f"## {heading}" in report
+
+
+def test_results_are_those_of_the_files(small, trained):
+    found = load_folder(str(trained), "test")
+    scores = found.results["scores"]
+    test = found.vocabulary.encode(reading.read_texts(small).splits["test"])
+    eos = found.vocabulary.eos_id
+    log_p = restricted_target_log_probs(found.n_gram, test, prefix=eos)
+    log_q = target_log_probs(found.model, test, 1, 35, prefix=eos)
+    assert found.mu is not None
+    mixed = interpolate(log_q, log_p, found.mu)
+    for name, log_probs in (("n-gram", log_p), ("model", log_q), ("mixture", mixed)):
+        nats = scores[name]["test"]["nats_per_token"]
+        assert nats == pytest.approx(-log_probs.mean(), rel=1e-5)
+        assert scores[name]["test"]["num_tokens"] == len(test)
+    valid = {name: splits["valid"]["perplexity"] for name, splits in scores.items()}
+    assert valid["mixture"] <= min(valid["n-gram"], valid["model"])
+    assert "dynamic evaluation" in valid
+
+
+def test_a_model_behind_its_n_gram_is_told(trained):
+    found = json.loads((trained / "results.json").read_text())
+    scores = found["scores"]
+    perplexity = {name: scores[name]["valid"]["perplexity"] for name in scores}
+    assert perplexity["model"] > perplexity["n-gram"]
+    assert any("not better than its n-gram" in line for line in found["warnings"])
+
+
+def test_the_same_command_finds_it_done_and_another_is_refused(trained, small, capsys):
+    before = (trained / "results.json").stat().st_mtime_ns
+    running.run(small)
+    assert "done before" in capsys.readouterr().out
+    assert (trained / "results.json").stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match=r"epochs was 2 and is 3.*--overwrite"):
+        running.run(dataclasses.replace(small, epochs=3))
+    with run_lock.held(trained), pytest.raises(BlockingIOError, match="being written"):
+        running.run(small)
+
+
+def test_a_folder_of_something_else_is_left_alone(small, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ValueError, match="has files of something else"):
+        running.run(dataclasses.replace(small, output_dir=str(tmp_path)))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_evaluate_gives_the_numbers_of_training(small, trained, tmp_path, capsys):
+    text = reading.read_texts(small).splits["test"]
+    (tmp_path / "test.txt").write_bytes(text)
+    using.evaluate(
+        settings.EvaluateSettings(model=str(trained), text=str(tmp_path / "test.txt"))
+    )
+    # The first row has titles.
+    lines = capsys.readouterr().out.split("| ---", 1)[1].splitlines()
+    scores = json.loads((trained / "results.json").read_text())["scores"]
+    for name in ("n-gram", "model", "mixture"):
+        row = next(line for line in lines if line.startswith(f"| {name} "))
+        assert f"{scores[name]['test']['perplexity']:.2f}" in row
+        assert f"{scores[name]['test']['bits_per_byte']:.3f}" in row
+
+
+def test_lines_are_scored_each_on_its_own(trained, monkeypatch, capsys):
+    lines = ["The object", "", "\u8fd9\u662f", "The object"]
+
+    class Stdin:
+        buffer = io.BytesIO("\n".join(lines).encode())
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    using.score(settings.ScoreSettings(model=str(trained), batch_size=3))
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert rows[0] == ["nats", "tokens", "bits_per_byte", "text"]
+    assert [row[3] for row in rows[1:]] == lines
+    assert rows[1] == rows[4] and float(rows[1][0]) < 0
+    assert rows[2][:3] == ["0.0000", "0", "0.0000"] or float(rows[2][0]) == 0
+
+
+def test_generate_goes_on_from_the_prompt(trained, capsys):
+    options = settings.GenerateSettings(
+        model=str(trained), prompt="The object", max_tokens=5, samples=2
+    )
+    using.generate(options)
+    first = capsys.readouterr().out
+    assert first.count("The object") == 2 and "--- seed 2" in first
+    using.generate(options)
+    assert capsys.readouterr().out == first
+    with pytest.raises(ValueError, match="top_p"):
+        using.generate(dataclasses.replace(options, top_p=2.0))
+
+
+def test_export_writes_the_model_alone_on_demand(trained, tmp_path, capsys):
+    path = tmp_path / "small"
+    options = settings.ExportSettings(
+        model=str(trained), output_dir=str(path), mixture=False
+    )
+    using.export(options)
+    assert "the model alone" in capsys.readouterr().out
+    with pytest.raises(FileExistsError):
+        using.export(options)
+    served = (trained / "saved_model" / "variables").glob("*.data*")
+    alone = (path / "variables").glob("*.data*")
+    sizes = [sum(file.stat().st_size for file in files) for files in (alone, served)]
+    assert sizes[0] < sizes[1] / 2
+
+
+@pytest.mark.landing
+def test_a_killed_run_goes_on_to_the_same_numbers(small, trained, tmp_path):
+    folder = tmp_path / "killed"
+    command = [sys.executable, "-m", "rlm_tf.commands", "train"]
+    for field in dataclasses.fields(small):
+        value = getattr(small, field.name)
+        if field.name == "output_dir" or value == field.default:
+            continue
+        shown = ",".join(map(str, value)) if isinstance(value, tuple) else value
+        command.append(f"--{field.name}={shown}")
+    command += [f"--output_dir={folder}", "--nodynamic"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("epoch 1,"):
+            # The checkpoint of the first epoch comes at its end.
+            while not list(folder.glob("checkpoints/checkpoint-*")):
+                time.sleep(0.02)
+            process.send_signal(signal.SIGKILL)
+            break
+    assert process.wait() == -signal.SIGKILL
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Resuming from" in done.stderr and "epoch 2" in done.stdout
+    found, whole = (
+        json.loads((path / "results.json").read_text())["scores"]["mixture"]
+        for path in (folder, trained)
+    )
+    assert found == whole
