@@ -36,9 +36,13 @@ $(VENV)/.docs: requirements-docs.lock $(VENV)/.installed
 	$(BIN)/pip install --quiet --requirement requirements-docs.lock
 	touch $@
 
+DEMO := $(BIN)/rlm_tf train --text=python-docs --nomixture --nodynamic --epochs=10 \
+    --width=128 --dropouts=0.2,0.1,0.1,0.3
+
 demo: venv  ## Trains with and without IMM on the embedded corpus, compares, exports.
-	$(BIN)/python -m experiments.imm_lm --preset=small --min_count=1 \
-	    --output_dir=runs/demo --export=saved_models/demo
+	$(DEMO) --noimm --output_dir=runs/demo/without
+	$(DEMO) --imm --output_dir=runs/demo/with
+	$(BIN)/rlm_tf compare --models=runs/demo/without,runs/demo/with
 
 quick: venv  ## Tests of pure functions and layers, for every few minutes.
 	$(BIN)/python -m pytest -m "not slow and not landing" $(QUICK)

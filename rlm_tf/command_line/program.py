@@ -41,6 +41,7 @@ class Program:
         without: Fields that are no flags.
         check: Raises ValueError or OSError for settings that cannot be; it is asked
             before anything that takes seconds.
+        tensorflow: Whether it needs TensorFlow.
         fixed: By preset, what it chooses that no flag changes; a dataclass instance.
     """
 
@@ -52,6 +53,7 @@ class Program:
     define: Callable[[], None] | None = None
     without: tuple[str, ...] = ()
     check: Callable[[Any], None] | None = None
+    tensorflow: bool = True
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -98,7 +100,8 @@ def start(program: Program) -> None:
                 settings = config_from_flags(preset)
                 if program.check is not None:
                     program.check(settings)
-        silence_tensorflow()
+        if program.tensorflow:
+            silence_tensorflow()
         with user_errors():
             program.prepare()
             program.main()

@@ -11,6 +11,7 @@ from rlm_tf.command_line.program import start
 COMMANDS = {
     "train": "the best language model that a text and some minutes allow",
     "evaluate": "perplexity and bits per byte of a trained model on another text",
+    "compare": "what several trained models reached, side by side",
     "score": "the log-probability of each line of standard input",
     "generate": "what a trained model says after a text",
     "export": "a trained model as a SavedModel for serving",

@@ -84,6 +84,13 @@ class EvaluateSettings:
 
 
 @dataclasses.dataclass(frozen=True)
+class CompareSettings:
+    """Settings of `rlm_tf compare`."""
+
+    models: tuple[str, ...] = setting((), "Folders that `rlm_tf train` has written.")
+
+
+@dataclasses.dataclass(frozen=True)
 class ScoreSettings:
     """Settings of `rlm_tf score`."""
 
@@ -129,6 +136,13 @@ def check_evaluate_settings(settings: EvaluateSettings) -> None:
     check_given("rlm_tf evaluate", settings, "model", "text")
     check_folder(settings.model, "rlm_tf evaluate")
     _check_file("text", settings.text)
+
+
+def check_compare_settings(settings: CompareSettings) -> None:
+    """Raises ValueError if `rlm_tf compare` cannot begin."""
+    check_given("rlm_tf compare", settings, "models")
+    for path in settings.models:
+        check_folder(path, "rlm_tf compare")
 
 
 def check_score_settings(settings: ScoreSettings) -> None:

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from rlm_tf.command_line import run_lock
-from rlm_tf.commands import settings, using
+from rlm_tf.commands import compare, settings, using
 from rlm_tf.commands.model_folder import load_folder
 from rlm_tf.commands.settings import TrainSettings
 from rlm_tf.commands.training import reading, running
@@ -130,6 +130,19 @@ def test_evaluate_gives_the_numbers_of_training(small, trained, tmp_path, capsys
         row = next(line for line in lines if line.startswith(f"| {name} "))
         assert f"{scores[name]['test']['perplexity']:.2f}" in row
         assert f"{scores[name]['test']['bits_per_byte']:.3f}" in row
+
+
+def test_compare_shows_models_side_by_side(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(
+        compare,
+        "config_from_flags",
+        lambda _: settings.CompareSettings((str(trained), str(trained))),
+    )
+    compare.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines if "| mixture " in line]) == 2
+    bits = json.loads((trained / "results.json").read_text())["scores"]["mixture"]
+    assert f"{bits['test']['bits_per_byte']:.3f}" in lines[-2]
 
 
 def test_lines_are_scored_each_on_its_own(trained, monkeypatch, capsys):

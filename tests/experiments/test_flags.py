@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import pathlib
 import re
 import signal
@@ -16,6 +17,7 @@ from experiments.benchmark.config import Config as BenchmarkConfig
 from experiments.imm_lm import report
 from experiments.kit.rows import Rows, check_any_rows
 from rlm_tf.command_line import program as binaries
+from rlm_tf.command_line.flags import config_from_flags, define_flags, setting
 from tests.experiments.binaries import ROOT
 
 
@@ -28,6 +30,27 @@ def given(monkeypatch):
     flags.DEFINE_integer("verbosity", 0, "", flag_values=values)
     monkeypatch.setattr(binaries, "FLAGS", values)
     return values
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of every kind."""
+
+    sizes: tuple[int, ...] = setting((1,), "Some.")
+    rates: tuple[float, ...] | None = setting(None, "Some, or none.")
+    on: bool | None = setting(None, "Whether.")
+
+
+def test_lists_may_be_none_and_flags_win():
+    values = flags.FlagValues()
+    define_flags(Settings, flag_values=values)
+    values(["binary", "--rates=0.5,0.1", "--noon"])
+    assert config_from_flags(Settings(), values) == Settings((1,), (0.5, 0.1), False)
+    values(["binary", "--rates=none", "--sizes=3,4"])
+    assert config_from_flags(Settings(), values).rates is None
+    values(["binary", "--rates=0.5,many"])
+    with pytest.raises(ValueError, match="--rates must be of type float, found 'many'"):
+        config_from_flags(Settings(), values)
 
 
 # === Mistakes ===

@@ -77,6 +77,29 @@ def test_halving_options():
     assert state(model) == (3.0, 30.0, 15, pytest.approx(0.01))
 
 
+def test_halving_waits_for_its_patience(caplog):
+    model = Switched()
+    options = {"patience": 2, "max_decays": 1, "reload_best": False}
+    halving = begin(LearningRateHalving("loss", **options), model)
+    rates = []
+    for epoch, loss in enumerate([3.0, 3.5, 2.0, 2.5, 2.4]):
+        halving.on_epoch_end(epoch, {"loss": loss})
+        rates.append(get_learning_rate(model))
+    # One worse epoch lowers nothing, two in a row do.
+    assert rates == [1.0, 1.0, 1.0, 1.0, 0.5]
+    halving.on_epoch_end(5, {"loss": 2.2})
+    later = begin(LearningRateHalving("loss", **options), model)
+    later.set_state(halving.get_state())
+    with caplog.at_level("INFO", logger="rlm_tf"):
+        later.on_epoch_end(6, {"loss": 2.1})
+    assert model.stop_training and get_learning_rate(model) == 0.5
+    assert "Epoch 7: training stops: loss 2.1 did not beat 2 (epoch 3)" in caplog.text
+    # Checkpoints of before there was patience.
+    later.set_state({"best": halving.get_state()["best"], "decays": 1})
+    with pytest.raises(ValueError, match="patience"):
+        LearningRateHalving(patience=0)
+
+
 def test_halving_goes_on_from_its_state():
     model = Switched()
     halving = begin(LearningRateHalving(), model)
