@@ -14,6 +14,7 @@ _ROWS = (
     "sampler",
     "memory",
     "kneser-ney",
+    "serving",
     "latents",
     "latent-memory",
     "grid",

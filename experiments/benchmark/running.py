@@ -78,6 +78,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         latents,
         lstm,
         memory,
+        serving,
         small_tasks,
     )
     from experiments.benchmark.stream import training_stream
@@ -116,6 +117,9 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     )
     rows["kneser-ney"] = functools.partial(
         kneser_ney.measure, preset, stream, seeds, (2, 3)
+    )
+    rows["serving"] = functools.partial(
+        serving.measure, preset, stream, min(preset.rounds), seeds
     )
     rows["latents"] = functools.partial(
         latents.measure, preset, preset.latent_rounds, seeds

@@ -18,6 +18,7 @@ TOPICS = {
     "averages": ("averages",),
     "imm": ("imm", "sampler", "memory"),
     "kneser_ney": ("kneser-ney",),
+    "serving": ("serving",),
     "latents": ("latents", "latent-memory"),
     "small_tasks": ("grid", "logistic"),
 }

@@ -63,6 +63,22 @@ def test_a_narrower_model_is_taken_where_the_time_is_short():
     assert kept.width == 256
 
 
+def test_few_passes_have_less_dropout():
+    rates = [sum(plan_of(100_000, epochs=epochs).dropouts) for epochs in (12, 8, 3)]
+    assert rates == sorted(rates, reverse=True) and len(set(rates)) == 3
+    assert plan_of(100_000, epochs=12).dropouts == plan_of(100_000).dropouts
+    plan = plan_of(200_000, width=256)
+    settings = dataclasses.replace(SETTINGS, minutes=10, width=256)
+    slow = fit_to_time(plan, settings, 200_000, 0.4, 10.0)
+    assert sum(slow.dropouts) < sum(plan.dropouts)
+    assert slow.reasons["dropouts"] == "200,000 training tokens, seen 4.5 times only"
+    given = dataclasses.replace(settings, dropouts=(0.5, 0.3, 0.3, 0.6))
+    kept = fit_to_time(
+        plan_of(200_000, dropouts=given.dropouts), given, 200_000, 0.4, 0
+    )
+    assert kept.dropouts == given.dropouts
+
+
 def test_evaluations_come_within_epochs_that_take_long():
     settings = dataclasses.replace(SETTINGS, minutes=10, width=650)
     plan = plan_of(20_000_000, width=650)

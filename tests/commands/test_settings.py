@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
+from absl import flags
 
+from rlm_tf.command_line.flags import config_from_flags, define_flags
 from rlm_tf.commands import main, settings
 from rlm_tf.commands.settings import TrainSettings
+from tests.compatibility.names import PAGES, ROOT
 
 
 @pytest.fixture
@@ -103,3 +107,39 @@ def test_help_and_mistakes_take_no_tensorflow():
         lines = found.stderr.strip().splitlines()
         assert len(lines) == 1, found.stderr
         assert re.search(message, lines[0]), lines[0]
+
+
+_COMMAND = re.compile(r"\brlm_tf (\w+)((?: --[\w-]+(?:=(?:\"[^\"]*\"|[^\s`<]*))?)+)")
+_SETTINGS = {
+    "train": settings.TrainSettings,
+    "evaluate": settings.EvaluateSettings,
+    "compare": settings.CompareSettings,
+    "score": settings.ScoreSettings,
+    "generate": settings.GenerateSettings,
+    "export": settings.ExportSettings,
+}
+
+
+def written_commands() -> list[tuple[str, str]]:
+    """Returns the commands of the pages and of the Makefile with their flags."""
+    found = set()
+    for page in (*PAGES, "Makefile"):
+        text = (ROOT / page).read_text("utf-8").replace("\\\n", " ")
+        text = re.sub(r" +", " ", text)
+        found |= set(_COMMAND.findall(text))
+    return sorted(found)
+
+
+def test_the_pages_name_every_command():
+    assert {name for name, _ in written_commands()} == set(main.COMMANDS)
+    assert set(_SETTINGS) == set(main.COMMANDS)
+
+
+@pytest.mark.parametrize(("name", "given"), written_commands())
+def test_commands_of_the_pages_have_flags_that_there_are(name, given):
+    values = flags.FlagValues()
+    define_flags(_SETTINGS[name], flag_values=values)
+    words = [word for word in shlex.split(given) if word != "--help"]
+    # `--name=` stands for any value.
+    values(["rlm_tf", *(f"{word}1" if word.endswith("=") else word for word in words)])
+    config_from_flags(_SETTINGS[name](), values)

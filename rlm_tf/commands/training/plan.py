@@ -18,6 +18,8 @@ _DROPOUTS = (
     (10_000_000, (0.3, 0.2, 0.2, 0.4)),
     (None, (0.1, 0.1, 0.1, 0.2)),
 )
+# Fewer passes have no time for that much: the next rates of the list, or those after.
+_FEW_EPOCHS = (12, 6)
 _SMALL = 1_000_000
 # Passes over the text that a model of the chosen width should see.
 _LEAST_EPOCHS = {True: 20, False: 4}
@@ -124,7 +126,8 @@ def first_plan(
         return value if given is None else given
 
     width = chosen("width", _up_to(_WIDTHS, amounts.train), tokens)
-    dropouts = chosen("dropouts", _up_to(_DROPOUTS, amounts.train), tokens)
+    rates, why = _dropouts(amounts.train, settings.epochs)
+    dropouts = chosen("dropouts", rates, why)
     batch_size = chosen("batch_size", 8 if amounts.train < 20_000 else 20, tokens)
     reasons["mixture"] = "worth more than most training methods, and served with it"
     if not settings.mixture:
@@ -192,8 +195,18 @@ def fit_to_time(
             )
     every = int(seconds / _EVALUATIONS / each)
     every_steps = None if every >= steps else max(every, min(_LEAST_STEPS, steps))
+    dropouts = plan.dropouts
+    if settings.dropouts is None:
+        dropouts, reasons["dropouts"] = _dropouts(
+            train_tokens, round(seconds / (steps * each), 1)
+        )
     return dataclasses.replace(
-        plan, width=width, seconds=seconds, every_steps=every_steps, reasons=reasons
+        plan,
+        width=width,
+        dropouts=dropouts,
+        seconds=seconds,
+        every_steps=every_steps,
+        reasons=reasons,
     )
 
 
@@ -212,6 +225,17 @@ def steps_of(tokens: int, batch_size: int, window: int) -> int:
     """Returns the steps of a pass."""
     rows = -(-tokens // batch_size)
     return -(-rows // window)
+
+
+def _dropouts(tokens: int, epochs: float | None) -> tuple[tuple[float, ...], str]:
+    """Returns rates for an amount of text that is seen so often, and the reason."""
+    all_rates = [rates for _, rates in _DROPOUTS]
+    place = all_rates.index(_up_to(_DROPOUTS, tokens))
+    why = f"{tokens:,} training tokens"
+    few = sum(epochs is not None and epochs < few for few in _FEW_EPOCHS)
+    if few:
+        why += f", seen {epochs:g} times only"
+    return all_rates[min(place + few, len(all_rates) - 1)], why
 
 
 def _up_to(choices: tuple[tuple[int | None, Any], ...], tokens: int) -> Any:

@@ -1,0 +1,38 @@
+"""Runs `rlm_tf train` on five kinds of text, with a mixture and without.
+
+    python -m experiments.own_text --minutes=6 --output_dir=runs/own_text
+
+English, German, Chinese, program code, and 3,000 words of English; all from
+documentation and sources of this system (`experiments.own_text.texts` says which), none
+of them in the repository. A run whose row exists is skipped.
+"""
+
+from __future__ import annotations
+
+from absl import flags
+
+from experiments.kit.main import Binary, start
+
+ARMS = ("mixture", "alone")
+
+
+def define() -> None:
+    """Defines the flags."""
+    flags.DEFINE_float("minutes", 6.0, "Of each run.", lower_bound=0.1)
+    flags.DEFINE_list("texts", [], "Only these texts.")
+    flags.DEFINE_list("arms", list(ARMS), "With a mixture; alone, with IMM.")
+    flags.DEFINE_string("output_dir", "runs/own_text", "Folder of texts and models.")
+    flags.DEFINE_string("results_dir", None, "Folder of the rows [OUTPUT_DIR/results].")
+
+
+def main() -> None:
+    """Makes the texts, trains, writes the rows."""
+    from experiments.own_text import running
+
+    running.main()
+
+
+BINARY = Binary("own_text", __doc__, main, define=define)
+
+if __name__ == "__main__":
+    start(BINARY)
