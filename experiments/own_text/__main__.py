@@ -1,6 +1,6 @@
 """Runs `rlm_tf train` on five kinds of text, with a mixture and without.
 
-    python -m experiments.own_text --minutes=6 --output_dir=runs/own_text
+    python -m experiments.own_text --minutes=5 --output_dir=runs/own_text
 
 English, German, Chinese, program code, and 3,000 words of English; all from
 documentation and sources of this system (`experiments.own_text.texts` says which), none
@@ -18,7 +18,7 @@ ARMS = ("mixture", "alone")
 
 def define() -> None:
     """Defines the flags."""
-    flags.DEFINE_float("minutes", 6.0, "Of each run.", lower_bound=0.1)
+    flags.DEFINE_float("minutes", 5.0, "Of each run.", lower_bound=0.1)
     flags.DEFINE_list("texts", [], "Only these texts.")
     flags.DEFINE_list("arms", list(ARMS), "With a mixture; alone, with IMM.")
     flags.DEFINE_string("output_dir", "runs/own_text", "Folder of texts and models.")

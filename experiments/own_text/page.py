@@ -11,7 +11,7 @@ from experiments.own_text.report import NEEDS, tables_of
 ABOUT = About(
     "no table of a document",
     "What does `rlm_tf train` reach on texts of five kinds, beside Kneser-Ney?",
-    "python -m experiments.own_text --minutes=6",
+    "python -m experiments.own_text --minutes=5",
     "1 h, 2 cores",
 )
 

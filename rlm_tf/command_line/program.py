@@ -94,6 +94,7 @@ def start(program: Program) -> None:
 
     def begin(arguments: list[str]) -> None:
         refuse_arguments(arguments)
+        settings = None
         with user_errors():
             if preset is not None:
                 # Before anything that takes seconds: a value may be no number.
@@ -102,7 +103,7 @@ def start(program: Program) -> None:
                     program.check(settings)
         if program.tensorflow:
             silence_tensorflow()
-        with user_errors():
+        with user_errors(getattr(settings, "resume", None)):
             program.prepare()
             program.main()
 
@@ -210,16 +211,19 @@ def _preset_in(arguments: list[str]) -> str | None:
 
 
 @contextlib.contextmanager
-def user_errors() -> Iterator[None]:
+def user_errors(resumes: bool | None = None) -> Iterator[None]:
     """Ends the program with one line where a user's mistake was found.
 
     So ends training that diverges, or that Ctrl-C interrupts (with status 130).
     `--verbosity=1` shows where it happened.
+
+    Args:
+        resumes: Whether the same command goes on, where that is a setting.
     """
     try:
         yield
     except KeyboardInterrupt:
-        print(f"interrupted{_how_to_go_on()}", file=sys.stderr)
+        print(f"interrupted{_how_to_go_on(resumes)}", file=sys.stderr)
         sys.exit(130)
     except (ValueError, OSError, ArithmeticError) as error:
         expected = isinstance(error, ValueError | OSError | TrainingDivergedError)
@@ -228,9 +232,11 @@ def user_errors() -> Iterator[None]:
         sys.exit(f"error: {error}")
 
 
-def _how_to_go_on() -> str:
+def _how_to_go_on(resumes: bool | None) -> str:
     if "resume" not in FLAGS:
         return "."
+    if resumes:
+        return "; the same command goes on."
     resume = FLAGS["resume"]
     # A flag that is a setting has no default of its own.
     if resume.value:

@@ -69,6 +69,14 @@ def test_of_a_large_text_whole_lines_of_the_first_part_are_used(tmp_path):
     assert "--most_megabytes" in texts.warnings[0]
 
 
+def test_of_large_held_out_texts_the_first_part_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_MOST_HELD_OUT", 1000)
+    path = written(tmp_path / "a.txt", numbered(1000))
+    texts = reading.read_texts(settings(path))
+    assert 1000 <= len(texts.splits["test"]) < 1100 < len(texts.splits["train"])
+    assert sum("are measured" in note for note in texts.notes) == 2
+
+
 def test_held_out_lines_that_were_seen_are_told(tmp_path):
     path = written(tmp_path / "a.txt", LINE.encode() * 200)
     texts = reading.read_texts(settings(path))

@@ -32,6 +32,17 @@ def given(monkeypatch):
     return values
 
 
+def test_an_interrupt_of_a_program_that_resumes_by_its_settings(monkeypatch, capsys):
+    values = flags.FlagValues()
+    flags.DEFINE_boolean("resume", None, "", flag_values=values)
+    values(["binary"])
+    monkeypatch.setattr(binaries, "FLAGS", values)
+    with pytest.raises(SystemExit), binaries.user_errors(resumes=True):
+        raise KeyboardInterrupt
+    said = capsys.readouterr().err
+    assert said == "interrupted; the same command goes on.\n"
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Settings of every kind."""

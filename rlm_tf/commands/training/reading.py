@@ -20,6 +20,8 @@ _FIRST = (0.8, 0.9)
 # Least bytes of a text of which anything can be learnt, and of each split.
 _LEAST = 2000
 _SAMPLE = 200_000
+# Of held-out text more tells nothing new.
+_MOST_HELD_OUT = 500_000
 _MOST_REPEATED = 0.05
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -50,6 +52,7 @@ def read_texts(settings: TrainSettings) -> Texts:
         ValueError: If one is a folder, empty, no UTF-8 text, or too short to be cut.
     """
     name = str(settings.text)
+    most = int(settings.most_megabytes * 1e6)
     notes: list[str] = []
     warnings: list[str] = []
     if name == EMBEDDED:
@@ -58,15 +61,21 @@ def read_texts(settings: TrainSettings) -> Texts:
     elif settings.valid is not None and settings.test is not None:
         paths = dict(zip(SPLITS, (name, settings.valid, settings.test), strict=True))
         splits = {split: read_text(path) for split, path in paths.items()}
-        splits["train"] = _first_part(splits["train"], name, settings, warnings)
+        splits["train"] = _first_part(splits["train"], name, most, warnings)
         notes.append("split: as given")
     else:
-        whole = _first_part(read_text(name), name, settings, warnings)
+        whole = _first_part(read_text(name), name, most, warnings)
         splits = _cut(whole, name, notes)
+    for split in SPLITS[1:]:
+        if len(splits[split]) > _MOST_HELD_OUT:
+            splits[split] = _cut_to(splits[split], _MOST_HELD_OUT)
+            notes.append(
+                f"{split}: its first {len(splits[split]) / 1e6:.1f} MB are measured"
+            )
     counted = None
     if settings.count_text is not None:
         counted = read_text(settings.count_text)
-        counted = _first_part(counted, settings.count_text, settings, warnings)
+        counted = _first_part(counted, settings.count_text, most, warnings)
     notes[:0] = list(_looked_at(splits, warnings))
     if counted is not None:
         notes.append(f"counted, too: {settings.count_text}, {_size(counted)}")
@@ -104,16 +113,19 @@ def read_text(path: str | os.PathLike[str]) -> bytes:
 # === Cutting ===
 
 
-def _first_part(
-    text: bytes, name: str, settings: TrainSettings, warnings: list[str]
-) -> bytes:
-    """Returns as much of a text as is used."""
-    most = int(settings.most_megabytes * 1e6)
-    if len(text) <= most:
-        return text
+def _cut_to(text: bytes, most: int) -> bytes:
+    """Returns the first lines of a text, or of long lines a part."""
     part = text_files.cut(text, [most / len(text)], at_lines=True)[0]
     if len(part) > 1.1 * most:
         part = text_files.cut(text, [most / len(text)], at_lines=False)[0]
+    return part
+
+
+def _first_part(text: bytes, name: str, most: int, warnings: list[str]) -> bytes:
+    """Returns as much of a text as is used."""
+    if len(text) <= most:
+        return text
+    part = _cut_to(text, most)
     warnings.append(
         f"{name} has {len(text) / 1e6:,.0f} MB; its first {len(part) / 1e6:,.1f} MB "
         "are used (--most_megabytes)"

@@ -173,7 +173,8 @@ class Run:
             model, seconds = KneserNey.load(path), 0.0
         else:
             model, seconds = fitting.fit_n_gram(corpus, counted, order)
-            model.save(path)
+            with naming(path):
+                model.save(path)
         text = held_out(corpus)["valid"]
         found = text.perplexity(
             measuring.n_gram_log_probs(model, text, corpus.vocabulary.eos_id)
