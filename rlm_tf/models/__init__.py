@@ -21,6 +21,7 @@ from rlm_tf.models.imm.logistic_imm import LogisticIMM, published_ratio
 from rlm_tf.models.imm.neighbor_matching import NeighborModelMatching
 from rlm_tf.models.imm.sampled_contexts import SampledContexts
 from rlm_tf.models.language.encoder_decoder import EncoderDecoder
+from rlm_tf.models.language.keras_hub_language_model import KerasHubLanguageModel
 from rlm_tf.models.language.parameter_budget import count_parameters, width_for_budget
 from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.models.language.regularized_language_model import RegularizedLanguageModel
@@ -40,6 +41,7 @@ __all__ = [
     "EncoderDecoder",
     "InBatchContexts",
     "InducedModelMatching",
+    "KerasHubLanguageModel",
     "LogisticIMM",
     "LogisticWeights",
     "MonteCarloVAE",

@@ -258,6 +258,7 @@ CASES = [
         "RegularizedLanguageModel_gru",
         lambda: _cell_model(layers.GRUCell(4), tied=False, mixture_components=2),
     ),
+    Case("KerasHubLanguageModel", _MAKERS["KerasHubLanguageModel"]),
     Case(
         "EncoderDecoder",
         _MAKERS["EncoderDecoder"],

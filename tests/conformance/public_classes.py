@@ -37,6 +37,25 @@ def _language_model() -> models.RecurrentLanguageModel:
     )
 
 
+def _keras_hub_model() -> models.KerasHubLanguageModel:
+    # Seconds, and only here.
+    import keras_hub
+
+    keras.utils.set_random_seed(5)
+    backbone = keras_hub.models.GPT2Backbone(
+        VOCABULARY,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=4,
+        intermediate_dim=6,
+        # Keras' dropout draws on each replica anew.
+        dropout=0.0,
+        max_sequence_length=16,
+    )
+    causal_lm = keras_hub.models.GPT2CausalLM(backbone, preprocessor=None)
+    return models.KerasHubLanguageModel(causal_lm, clip_norm=2.0, loss_scale=7.0)
+
+
 def wrapper(
     contexts: models.InBatchContexts | models.SampledContexts, **options: Any
 ) -> models.InducedModelMatching:
@@ -279,6 +298,7 @@ ROWS = [
     ),
     Row("RecurrentLanguageModel", _language_model, lambda model: model(TOKENS)),
     Row("RegularizedLanguageModel", _regularized, lambda model: model(TOKENS)),
+    Row("KerasHubLanguageModel", _keras_hub_model, lambda model: model(TOKENS)),
     Row(
         "EncoderDecoder",
         _encoder_decoder,
