@@ -26,6 +26,7 @@ from rlm_tf.layers.recurrent.multiplicative_lstm_cell import MultiplicativeLSTMC
 from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
 from rlm_tf.layers.recurrent.rewired_lstm_cell import RewiredLSTMCell
+from rlm_tf.layers.transformer.transformer_block import TransformerBlock
 
 __all__ = [
     "CarriedState",
@@ -54,5 +55,6 @@ __all__ = [
     "SymbolDecoder",
     "SymbolEncoder",
     "TokenEmbedding",
+    "TransformerBlock",
     "VectorQuantizer",
 ]

@@ -25,6 +25,7 @@ from rlm_tf.models.language.keras_hub_language_model import KerasHubLanguageMode
 from rlm_tf.models.language.parameter_budget import count_parameters, width_for_budget
 from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
 from rlm_tf.models.language.regularized_language_model import RegularizedLanguageModel
+from rlm_tf.models.language.transformer_language_model import TransformerLanguageModel
 from rlm_tf.models.latent.monte_carlo_vae import MonteCarloVAE
 from rlm_tf.models.latent.vector_quantized_vae import VectorQuantizedVAE
 from rlm_tf.models.policy.reinforce_imm import ReinforceIMM, published_reinforce_ratio
@@ -55,6 +56,7 @@ __all__ = [
     "Term",
     "TermLoss",
     "TermSpec",
+    "TransformerLanguageModel",
     "VectorQuantizedVAE",
     "coefficient_from_ratio",
     "count_parameters",

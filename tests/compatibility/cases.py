@@ -259,6 +259,7 @@ CASES = [
         lambda: _cell_model(layers.GRUCell(4), tied=False, mixture_components=2),
     ),
     Case("KerasHubLanguageModel", _MAKERS["KerasHubLanguageModel"]),
+    Case("TransformerLanguageModel", _MAKERS["TransformerLanguageModel"]),
     Case(
         "EncoderDecoder",
         _MAKERS["EncoderDecoder"],

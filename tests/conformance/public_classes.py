@@ -37,6 +37,20 @@ def _language_model() -> models.RecurrentLanguageModel:
     )
 
 
+def _transformer() -> models.TransformerLanguageModel:
+    return models.TransformerLanguageModel(
+        VOCABULARY,
+        4,
+        2,
+        2,
+        3,
+        dropout=0.2,
+        seed=3,
+        clip_norm=2.0,
+        loss_scale=7.0,
+    )
+
+
 def _keras_hub_model() -> models.KerasHubLanguageModel:
     # Seconds, and only here.
     import keras_hub
@@ -298,6 +312,12 @@ ROWS = [
     ),
     Row("RecurrentLanguageModel", _language_model, lambda model: model(TOKENS)),
     Row("RegularizedLanguageModel", _regularized, lambda model: model(TOKENS)),
+    Row("TransformerLanguageModel", _transformer, lambda model: model(TOKENS)),
+    Row(
+        "TransformerBlock",
+        lambda: layers.TransformerBlock(5, 1, 3, positions="learnt", dropout=0.2),
+        lambda layer: layer(SEQUENCE),
+    ),
     Row("KerasHubLanguageModel", _keras_hub_model, lambda model: model(TOKENS)),
     Row(
         "EncoderDecoder",

@@ -1,0 +1,1 @@
+"""Blocks of transformers, causal or not."""
