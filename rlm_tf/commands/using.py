@@ -60,7 +60,7 @@ def evaluate(settings: EvaluateSettings) -> None:
             (
                 model,
                 f"{result.perplexity:.2f}",
-                f"{result.perplexity_per_word or math.nan:.1f}",
+                writing.per_word(result.perplexity_per_word),
                 f"{result.bits_per_byte:.3f}",
             )
         )

@@ -189,6 +189,41 @@ def test_export_writes_the_model_alone_on_demand(trained, tmp_path, capsys):
 
 
 @pytest.mark.landing
+def test_minutes_and_text_that_is_only_counted(small, trained, tmp_path, capsys):
+    more = tmp_path / "more.txt"
+    more.write_text(python_docs()["valid"][:40_000])
+    folder = tmp_path / "counted"
+    given = dataclasses.replace(
+        small,
+        output_dir=str(folder),
+        count_text=str(more),
+        mixture=False,
+        epochs=None,
+        minutes=0.5,
+        width=None,
+        dropouts=None,
+        dynamic=False,
+    )
+    running.run(given)
+    shown = capsys.readouterr().out
+    assert "min left" in shown and "training ended" in shown
+    plan = json.loads((folder / "plan.json").read_text())
+    assert plan["imm"] and plan["seconds"] > 0
+    assert (plan["restricted_order"], plan["coefficient"]) == (5, 0.5)
+    found = json.loads((folder / "results.json").read_text())
+    assert found["mixture"]["mu"] is None
+    assert found["training"]["seconds"] < 60
+    # What is counted too makes the n-gram better than that of the text alone.
+    own = json.loads((trained / "results.json").read_text())
+    perplexity = [
+        results["scores"]["n-gram"]["test"]["perplexity"] for results in (found, own)
+    ]
+    assert perplexity[0] < perplexity[1]
+    assert load_folder(str(folder), "test").mixture is None
+    assert "The model takes" in (folder / "report.md").read_text()
+
+
+@pytest.mark.landing
 def test_a_killed_run_goes_on_to_the_same_numbers(small, trained, tmp_path):
     folder = tmp_path / "killed"
     command = [sys.executable, "-m", "rlm_tf.commands", "train"]

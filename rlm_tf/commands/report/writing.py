@@ -21,6 +21,7 @@ from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise
 from rlm_tf.restricted import KneserNey
 
 _SAMPLES, _SAMPLE_TOKENS = 3, 60
+_MOST_PER_WORD = 1e6
 # Test tokens whose whole distribution is looked at.
 _CALIBRATED_ON = 10_000
 
@@ -43,12 +44,22 @@ def score_rows(scores: dict[str, Any]) -> list[tuple[str, ...]]:
                 name,
                 f"{valid['perplexity']:.2f}",
                 f"{test['perplexity']:.2f}",
-                f"{test['perplexity_per_word']:.1f}",
+                per_word(test["perplexity_per_word"]),
                 f"{valid['bits_per_byte']:.3f}",
                 f"{test['bits_per_byte']:.3f}",
             )
         )
     return [titles, *rows]
+
+
+def per_word(perplexity: float | None) -> str:
+    """Returns the perplexity of a word; nothing where there are no words to speak of.
+
+    Scripts without blanks make words of whole sentences.
+    """
+    if perplexity is None or perplexity > _MOST_PER_WORD:
+        return ""
+    return f"{perplexity:,.0f}"
 
 
 def table(scores: dict[str, Any]) -> list[str]:

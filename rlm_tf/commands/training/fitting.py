@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 import sys
 import time
@@ -39,6 +40,7 @@ _HALVINGS = 3
 # Validation tokens that are looked at while training.
 _MOST_LOOKED_AT = 100_000
 _PROBE_STEPS = 4
+_SECONDS_BETWEEN_LINES = 5.0
 
 
 class Fitted(NamedTuple):
@@ -211,7 +213,10 @@ def fit(
 
 
 class Progress(keras.callbacks.Callback):
-    """Prints a line an evaluation; on a terminal a bar shows the steps between."""
+    """Prints a line an evaluation, of frequent ones the latest every few seconds.
+
+    On a terminal a bar shows the steps between.
+    """
 
     def __init__(self, plan: Plan, averages: WeightAveraging, limit: TimeLimit) -> None:
         super().__init__()
@@ -219,6 +224,7 @@ class Progress(keras.callbacks.Callback):
         self._averages = averages
         self._limit = limit
         self._shown = 0
+        self._time_shown = -math.inf
         self._epoch = 0
         self._bar: tqdm.tqdm | None = None
 
@@ -247,8 +253,15 @@ class Progress(keras.callbacks.Callback):
             self._bar.close()
         self._show()
 
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        self._time_shown = -math.inf
+        self._show()
+
     def _show(self) -> None:
-        for row in self._averages.evaluations[self._shown :]:
+        found = self._averages.evaluations
+        due = time.monotonic() - self._time_shown >= _SECONDS_BETWEEN_LINES
+        if len(found) > self._shown and due:
+            row = found[-1]
             shown = [f"epoch {self._epoch + 1}, step {row['step']:,}:"]
             shown.append(f"validation {np.exp(row['loss']):.2f}")
             shown.append(f"(best {np.exp(self._averages.best_loss):.2f})")
@@ -259,4 +272,4 @@ class Progress(keras.callbacks.Callback):
                 shown.append(f"{left / 60:.1f} min left")
             tqdm.tqdm.write("  ".join(shown), file=sys.stdout)
             sys.stdout.flush()
-        self._shown = len(self._averages.evaluations)
+            self._shown, self._time_shown = len(found), time.monotonic()
