@@ -41,6 +41,7 @@ _STOPS = {
     ),
     "mogrifier_lm": ("mogrifier_lm.running.load_corpus",),
     "mogrifier_report": ("mogrifier_lm.reporting.read_studies",),
+    "own_text": ("own_text.texts.make_text",),
     "pages": ("pages.filling.outdated",),
     "tune": ("mogrifier_lm.searching.load_corpus", "mogrifier_lm.searching.read_json"),
 }
