@@ -12,8 +12,7 @@ from __future__ import annotations
 from absl import flags
 
 from experiments.kit.main import Binary, start
-
-ARMS = ("mixture", "alone")
+from experiments.own_text.config import ARMS
 
 
 def define() -> None:

@@ -13,13 +13,11 @@ from absl import flags
 from experiments.kit import machine
 from experiments.kit.run_flags import folders
 from experiments.own_text import texts
-from experiments.own_text.__main__ import ARMS
+from experiments.own_text.config import ARMS, OPTIONS
 from experiments.own_text.report import tables_of
 from rlm_tf.command_line.json_files import read_json
 
 FLAGS = flags.FLAGS
-
-_OPTIONS = {"mixture": [], "alone": ["--nomixture"]}
 
 
 def main() -> None:
@@ -52,7 +50,7 @@ def _row(
     name: str, arm: str, text: pathlib.Path, output: pathlib.Path
 ) -> dict[str, Any]:
     folder = output / f"{name}-{arm}"
-    options = [f"--minutes={FLAGS.minutes:g}", *_OPTIONS[arm]]
+    options = [f"--minutes={FLAGS.minutes:g}", *OPTIONS[arm]]
     command = [sys.executable, "-m", "rlm_tf.commands", "train", f"--text={text}"]
     subprocess.run([*command, f"--output_dir={folder}", *options], check=True)
     found = read_json(folder / "results.json", "remove the folder")
