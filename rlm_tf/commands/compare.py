@@ -40,7 +40,7 @@ def main() -> None:
                     f"{found['training']['seconds'] / 60:.1f} min",
                 )
             )
-    print("\n".join(markdown_table(rows)))
+    print("\n".join(markdown_table(rows, left=2)))
 
 
 PROGRAM = Program(

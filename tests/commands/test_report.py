@@ -122,6 +122,14 @@ def test_a_page_is_written_as_markdown_and_html(tmp_path):
     assert "http" not in (tmp_path / "report.html").read_text()
 
 
+def test_columns_of_words_begin_on_the_left():
+    assert markdown_table([("a", "b", "c"), ("x", "word", "1")], left=2) == [
+        "| a  | b    |  c |",
+        "| -- | ---- | -: |",
+        "| x  | word |  1 |",
+    ]
+
+
 def test_tables_are_padded():
     assert markdown_table([("a", "long"), ("word", "1")]) == [
         "| a    | long |",

@@ -97,19 +97,28 @@ class Page:
             beside.replace(folder / name)
 
 
-def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns the lines of a table, columns padded to one width."""
+def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Returns the lines of a table, columns padded to one width.
+
+    Args:
+        rows: Cells, the titles first.
+        left: So many columns are words, and begin on the left.
+    """
     cells = [
         [cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows
     ]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    # A rule with a colon has two characters.
+    widths = [max(2, *(len(row[i]) for row in cells)) for i in range(len(cells[0]))]
 
     def line(row: Sequence[str]) -> str:
-        first = row[0].ljust(widths[0])
-        others = (
-            cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)
-        )
-        return f"| {' | '.join([first, *others])} |"
+        padded = [
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return f"| {' | '.join(padded)} |"
 
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    rule = [
+        "-" * width if place < left else "-" * (width - 1) + ":"
+        for place, width in enumerate(widths)
+    ]
     return [line(cells[0]), f"| {' | '.join(rule)} |", *map(line, cells[1:])]
