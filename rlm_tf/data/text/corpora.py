@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -18,12 +18,12 @@ from rlm_tf.data.text import text_files
 from rlm_tf.data.text.corpus_summary import CorpusSummary, SplitSizes, summarise
 from rlm_tf.data.text.published_corpora import PUBLISHED, SPLITS, PublishedCorpus
 from rlm_tf.data.text.python_docs import python_docs
+from rlm_tf.data.text.split_text import SplitText, count_tokens
 from rlm_tf.data.text.tokenisation import (
     EOS,
     SUBWORD_RULES,
     UNK,
     check_rule,
-    count_tokens,
 )
 from rlm_tf.data.text.vocabulary import Vocabulary
 
@@ -175,7 +175,10 @@ def load_text_corpus(
         if min_count is None:
             options["min_count"] = 1 if rule == "characters" else 2
     given = {name: value for name, value in options.items() if value is not None}
-    vocabulary = Vocabulary.build(texts["train"], rule, **given)
+    split_texts = _split(texts, rule)
+    vocabulary = Vocabulary.build(
+        split_texts.get("train", texts["train"]), rule, **given
+    )
     if {EOS, UNK}.issuperset(vocabulary.tokens):
         least = given.get("min_count", 1)
         times = f"{least} times" if least > 1 else "at all"
@@ -184,7 +187,9 @@ def load_text_corpus(
             f"rule {rule!r}, no token but line ends occurs {times} in it. Give more "
             "text" + (", or a lower `min_count`." if least > 1 else ".")
         )
-    corpus = encoded_corpus(str(train), texts, vocabulary, paths)
+    corpus = encoded_corpus(
+        str(train), texts, vocabulary, paths, split_texts=split_texts
+    )
     if corpus.summary is not None:
         for line in corpus.summary.warnings():
             logging.warning("%s: %s", train, line)
@@ -219,12 +224,20 @@ def _read(path: Path, rule: str) -> bytes:
     return data
 
 
+def _split(texts: Mapping[str, bytes], rule: str) -> dict[str, SplitText]:
+    """Returns the texts with their tokens found, under rules of words."""
+    if rule not in ("words", "whitespace"):
+        return {}
+    return {name: SplitText(text, rule) for name, text in texts.items()}
+
+
 def encoded_corpus(
     name: str,
     texts: dict[str, bytes],
     vocabulary: Vocabulary,
     paths: dict[str, str],
     expected: Sequence[int] | None = None,
+    split_texts: Mapping[str, SplitText] | None = None,
 ) -> Corpus:
     """Returns the corpus of three texts.
 
@@ -234,6 +247,7 @@ def encoded_corpus(
         vocabulary: The vocabulary, which has to know every token or have `<unk>`.
         paths: Where each text is from, for messages.
         expected: Tokens of each split, where they are published.
+        split_texts: What `SplitText` made of the texts, if the vocabulary is of them.
 
     Raises:
         ValueError: If a split has no token, a token that is not known, or not as many
@@ -242,7 +256,7 @@ def encoded_corpus(
     arrays = {}
     for number, (split, text) in enumerate(texts.items()):
         try:
-            ids = vocabulary.encode(text)
+            ids = vocabulary.encode((split_texts or {}).get(split, text))
         except ValueError as error:
             raise ValueError(f"{paths[split]}, {error}") from None
         if ids.size == 0:
@@ -302,9 +316,15 @@ def _load_published(name: str, data_dir: Path | None, download: bool) -> Corpus:
         ]
         paths *= 3
     texts = dict(zip(SPLITS, contents, strict=True))
-    vocabulary = Vocabulary.build([texts[s] for s in corpus.vocabulary_of], corpus.rule)
+    split_texts = _split(texts, corpus.rule)
+    vocabulary = Vocabulary.build(
+        [split_texts.get(split, texts[split]) for split in corpus.vocabulary_of],
+        corpus.rule,
+    )
     split_paths = dict(zip(SPLITS, map(str, paths), strict=True))
-    result = encoded_corpus(name, texts, vocabulary, split_paths, corpus.tokens)
+    result = encoded_corpus(
+        name, texts, vocabulary, split_paths, corpus.tokens, split_texts
+    )
     if corpus.vocabulary_size not in (None, len(vocabulary)):
         raise ValueError(
             f"{paths[0]}: expected {corpus.vocabulary_size:,} distinct tokens in "

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import collections
-import itertools
+import operator
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlm_tf.checks import check_integer
 from rlm_tf.data.text import tokenisation
+from rlm_tf.data.text.split_text import SplitText, count_tokens
 from rlm_tf.data.text.subword_pieces import SubwordPieces
 from rlm_tf.data.text.subwords import train_pieces
 from rlm_tf.data.text.tokenisation import EOS, SUBWORD_RULES, UNK
@@ -106,10 +107,10 @@ class Vocabulary:
         if single and token == "\n":
             raise ValueError(f"Vocabulary: the newline must be called {EOS}.")
 
-    def _make_keys(self) -> dict[str, int] | dict[bytes, int] | np.ndarray:
+    def _make_keys(self) -> dict[str, int] | np.ndarray:
         """What `encode` looks tokens up in: a dict, or an array indexed by code."""
         if self.rule == "whitespace":
-            return {token.encode(): i for token, i in self._ids.items()}
+            return self._ids
         if self.rule == "words":
             keys = dict(self._ids)
             keys.pop(EOS)
@@ -128,7 +129,7 @@ class Vocabulary:
     @classmethod
     def build(
         cls,
-        text: str | bytes | Iterable[str | bytes],
+        text: str | bytes | SplitText | Iterable[str | bytes | SplitText],
         rule: str = "words",
         *,
         max_size: int | None = None,
@@ -145,7 +146,8 @@ class Vocabulary:
         and nothing is unknown either: `train_pieces` tells more.
 
         Args:
-            text: A text, or several: of training alone.
+            text: A text, or several: of training alone. Under `words` and `whitespace`
+                also what `SplitText` made of it.
             rule: The tokenisation rule.
             max_size: Largest size, `<eos>` and `<unk>` included; the most frequent
                 tokens stay.
@@ -159,7 +161,7 @@ class Vocabulary:
             ValueError: If an argument is impossible, or does not apply to the rule.
         """
         tokenisation.check_rule(rule)
-        texts = [text] if isinstance(text, (str, bytes)) else text
+        texts = [text] if isinstance(text, (str, bytes, SplitText)) else text
         if max_size is not None:
             check_integer("Vocabulary.build", "max_size", max_size, 2)
         if rule in SUBWORD_RULES:
@@ -168,7 +170,13 @@ class Vocabulary:
                     f"Vocabulary.build: under the rule `{rule}` nothing is unknown; "
                     "min_count and unknown do not apply."
                 )
-            model = train_pieces(texts, rule, max_size, reserved, normalisation)
+            whole: list[str | bytes] = []
+            for part in texts:
+                if isinstance(part, SplitText):
+                    part.under(rule)  # which is an error
+                else:
+                    whole.append(part)
+            model = train_pieces(whole, rule, max_size, reserved, normalisation)
             return cls(SubwordPieces(model).pieces, rule, model)
         if tuple(reserved) != (UNK, EOS) or normalisation != "identity":
             raise ValueError(
@@ -181,14 +189,16 @@ class Vocabulary:
                 "Vocabulary.build: the rule `bytes` has all 256 bytes; max_size, "
                 "min_count and unknown do not apply."
             )
-        counts = tokenisation.count_tokens(texts, rule)
+        counts = count_tokens(texts, rule)
         unknowns, ends = counts.pop(UNK, 0), counts.pop(EOS, 0)
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         least = 0 if rule == "bytes" else min_count
-        kept = [(token, count) for token, count in ranked if count >= least]
+        kept = [item for item in counts.items() if item[1] >= least]
+        # By (-count, token); the second sorting keeps the order of the first.
+        kept.sort(key=operator.itemgetter(0))
+        kept.sort(key=operator.itemgetter(1), reverse=True)
         if max_size is not None:
             room = max_size - 1
-            if unknown or (unknown is None and (unknowns or len(ranked) > room)):
+            if unknown or (unknown is None and (unknowns or len(counts) > room)):
                 room -= 1
             kept = kept[:room]
         left_out = sum(counts.values()) - sum(count for _, count in kept)
@@ -259,53 +269,40 @@ class Vocabulary:
             raise ValueError(self._unknown_message(token))
         return found
 
-    def encode(self, text: str | bytes) -> np.ndarray:
+    def encode(self, text: str | bytes | SplitText) -> np.ndarray:
         """Returns the ids of the tokens of a text, int32 `[T]`.
+
+        Args:
+            text: The text, or what `SplitText` made of it under this rule.
 
         Raises:
             ValueError: If a token is unknown and the vocabulary has no `<unk>`; names
-                the token and its line.
+                the token and its line. If the text is split under another rule.
         """
-        if self._subwords is not None:
+        if isinstance(text, SplitText):
+            text.under(self.rule)
+        elif self._subwords is not None:
             return self._subwords.encode(text)
         if isinstance(self._keys, np.ndarray):
-            codes = tokenisation.character_codes(text, self.rule)
-            ids = self._keys[codes]
+            assert not isinstance(text, SplitText)
+            ids = self._keys[tokenisation.character_codes(text, self.rule)]
         else:
-            get: Callable[..., int] = self._keys.get
-            default = -1 if self.unk_id is None else self.unk_id
-            if self.rule == "words":
-                chunks = tokenisation.WordChunks(text)
-                ids = chunks.ids(lambda token: get(token, default))
-            else:
-                pieces = [
-                    np.fromiter(
-                        map(get, piece, itertools.repeat(default)), np.int32, len(piece)
-                    )
-                    for piece in tokenisation.split_words(text)
-                ]
-                ids = np.concatenate([np.zeros(0, np.int32), *pieces])
+            if not isinstance(text, SplitText):
+                text = SplitText(text, self.rule)
+            get, default = self._keys.get, -1 if self.unk_id is None else self.unk_id
+            ids = text.ids(lambda token: get(token, default))
         if self.unk_id is None and ids.size and ids.min() < 0:
             self._raise_unknown(text, ids)
         return ids
 
-    def _raise_unknown(self, text: str | bytes, ids: np.ndarray) -> None:
+    def _raise_unknown(self, text: str | bytes | SplitText, ids: np.ndarray) -> None:
         first = int(np.argmax(ids < 0))
         line = int(np.count_nonzero(ids[:first] == self.eos_id)) + 1
-        if isinstance(self._keys, np.ndarray):
-            token: str | bytes = chr(
-                tokenisation.character_codes(text, self.rule)[first]
-            )
-        elif self.rule == "words":
-            token = tokenisation.WordChunks(text).token(first)
+        if isinstance(text, SplitText):
+            token = text.tokens[text.numbers[first]]
         else:
-            for piece in tokenisation.split_words(text):
-                if first < len(piece):
-                    token = piece[first]
-                    break
-                first -= len(piece)
-        name = token.decode() if isinstance(token, bytes) else token
-        raise ValueError(f"line {line}: {self._unknown_message(name)}")
+            token = chr(tokenisation.character_codes(text, self.rule)[first])
+        raise ValueError(f"line {line}: {self._unknown_message(token)}")
 
     def _unknown_message(self, token: str) -> str:
         return (

@@ -116,14 +116,14 @@ def test_pieces_of_a_long_text(monkeypatch: pytest.MonkeyPatch) -> None:
         vocabulary = Vocabulary.build(text, rule)
         whole = vocabulary.encode(text)
         for size in (1, 3, 8):
-            monkeypatch.setattr("rlm_tf.data.text.tokenisation._PIECE", size)
+            monkeypatch.setattr("rlm_tf.data.text.split_text._CHARACTERS_AT_ONCE", size)
             np.testing.assert_array_equal(vocabulary.encode(text), whole)
             assert Vocabulary.build(text, rule) == vocabulary
         monkeypatch.undo()
 
 
 def test_unknown_in_a_later_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlm_tf.data.text.tokenisation._PIECE", 1)
+    monkeypatch.setattr("rlm_tf.data.text.split_text._CHARACTERS_AT_ONCE", 1)
     vocabulary = Vocabulary.build("a b\n", "whitespace")
     with pytest.raises(ValueError, match="line 3: unknown token 'zebra'"):
         vocabulary.encode("a\nb\na zebra")
