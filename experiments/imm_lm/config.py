@@ -102,7 +102,7 @@ PRESETS = {
         fraction=0.05, width=16, num_layers=1, batch_size=8, window=12, epochs=2
     ),
     # Minutes on two cores, on the embedded corpus.
-    "small": RunConfig(epochs=20, dropout=0.4, max_decays=6),
+    "small": RunConfig(epochs=20, dropout=0.4, max_decays=6, min_count=1),
     # Section 6 and the published code: Penn Treebank, 66 million parameters.
     "paper": RunConfig(
         arm="imm-sampled",

@@ -178,7 +178,7 @@ def _train(
         trained = InducedModelMatching(
             model,
             [(each, coefficient / len(restricted)) for each in restricted],
-            InBatchContexts(min_count=1),
+            InBatchContexts(),
             clip_norm=5.0,
             loss_scale=_WINDOW,
         )

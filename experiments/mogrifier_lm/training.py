@@ -85,7 +85,7 @@ def prepare(config: RunConfig, corpus: Corpus, strategy: str = "default") -> Pre
             model = InducedModelMatching(
                 model,
                 KneserNey(2).fit(text, size),
-                InBatchContexts(min_count=1),
+                InBatchContexts(),
                 config.coefficient,
                 clip_norm=config.clip_norm,
                 loss_scale=float(config.window),

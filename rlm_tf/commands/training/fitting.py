@@ -118,7 +118,7 @@ def build_model(
             model = InducedModelMatching(
                 model,
                 restricted,
-                InBatchContexts(min_count=1),
+                InBatchContexts(),
                 plan.coefficient,
                 **options,
             )

@@ -23,6 +23,8 @@ from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
 from rlm_tf.restricted.restricted_model import RestrictedModel
 
+_MIN_COUNT_WITH_BANK = 5
+
 
 class InBatchContexts(tf.Module):
     """The positions of a batch that share a short context are its extended contexts.
@@ -37,6 +39,13 @@ class InBatchContexts(tf.Module):
     relative variance of the predictions to second order. Hence `min_count`, below which
     a position has weight 0, and a bank of recent predictions that raises n. The bank's
     have no gradient; that of the batch's is enlarged to stand for them.
+
+    Without a bank `min_count` is 1 unless another is given. A higher one does not only
+    leave out the biased induced models: the frequent contexts that remain share the
+    whole coefficient (see below), although of them the text itself says enough. On an
+    eighth of Penn Treebank, with a bigram of that eighth, validation perplexity falls
+    by 10 as `min_count` falls from 10 to 1. With a restricted model of much more text
+    the bias costs more, and a bank is worth its time.
 
     The term is the mean over the positions whose group is large enough. With contexts
     of one word each of them has the weight `coefficient / coverage` beside a position's
@@ -57,7 +66,8 @@ class InBatchContexts(tf.Module):
     one device, 0.32 on two and 0.25 on four.
 
     Args:
-        min_count: Least number of predictions (batch and bank) behind an induced model.
+        min_count: Least number of predictions (batch and bank) behind an induced model;
+            None: 5 with a bank, 1 without.
         pass_mode: `"training"` averages the main pass's own predictions (dropout on);
             `"evaluation"` runs the window again without dropout from the same states.
         separate_clipping: Whether the gradients of the main loss and of IMM are clipped
@@ -75,13 +85,15 @@ class InBatchContexts(tf.Module):
     def __init__(
         self,
         *,
-        min_count: int = 5,
+        min_count: int | None = None,
         pass_mode: Literal["training", "evaluation"] = "training",
         separate_clipping: bool = False,
         bank_size: int = 0,
         bank_target: int | None = None,
     ):
         super().__init__(name="in_batch_contexts")
+        if min_count is None:
+            min_count = _MIN_COUNT_WITH_BANK if bank_size else 1
         check_integer("InBatchContexts", "min_count", min_count, 1)
         check_integer("InBatchContexts", "bank_size", bank_size, 0)
         if pass_mode not in ("training", "evaluation"):

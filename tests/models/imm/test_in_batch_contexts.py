@@ -256,6 +256,14 @@ def test_sample_weights_multiply_the_share_of_their_position():
     np.testing.assert_allclose(logs["imm"], [sum(losses) / sum(counted)], rtol=1e-5)
 
 
+def test_default_of_min_count_asks_for_more_with_a_bank():
+    assert InBatchContexts().min_count == 1
+    assert InBatchContexts(bank_size=10).min_count == 5
+    assert InBatchContexts(min_count=2, bank_size=10).min_count == 2
+    with pytest.raises(ValueError, match="`bank_target` must be an integer >= 5"):
+        InBatchContexts(bank_size=10, bank_target=4)
+
+
 def test_options_of_sampled_contexts_are_refused():
     with pytest.raises(ValueError, match="belong to SampledContexts"):
         fixtures.wrapper(InBatchContexts(), gradient="crosstalk")
