@@ -18,6 +18,11 @@ RULES = (
     "characters",
     "bytes",
 )
+# By architecture, what each of the dropout rates is on.
+DROPOUTS = {
+    "lstm": ("inputs", "between layers", "states", "outputs"),
+    "transformer": ("inputs and in blocks", "outputs"),
+}
 EMBEDDED = "python-docs"
 # Files of a trained model's folder; the second is written last.
 SETTINGS = "settings.json"
@@ -56,14 +61,19 @@ class TrainSettings:
     )
     coefficient: float | None = setting(None, "lambda of induced model matching.")
 
+    architecture: str = setting("lstm", f"The network: {' or '.join(DROPOUTS)}.")
     width: int | None = setting(None, "Width of embedding and layers.")
-    num_layers: int = setting(2, "Number of LSTM layers.")
+    num_layers: int | None = setting(None, "Number of layers.")
     dropouts: tuple[float, ...] | None = setting(
-        None, "Rates on inputs, between layers, on states, on outputs."
+        None,
+        "Rates; lstm: on inputs, between layers, on states, on outputs; transformer: "
+        "on inputs and in blocks, on outputs.",
     )
     batch_size: int | None = setting(None, "Rows of a batch.")
-    window: int = setting(35, "Time steps of a window; losses are scaled by it.")
-    learning_rate: float = setting(0.003, "Of Adam without momentum.")
+    window: int | None = setting(
+        None, "Time steps of a window; losses are scaled by it."
+    )
+    learning_rate: float | None = setting(None, "Of Adam.")
     clip_norm: float = setting(10.0, "Clipping norm of the summed-over-time gradient.")
     dynamic: bool = setting(True, "Whether dynamic evaluation is measured, too.")
     strategy: str = setting("default", "Of tf.distribute: default or mirrored.")
@@ -215,6 +225,11 @@ def check_train_settings(settings: TrainSettings) -> None:
         raise ValueError(
             f"--rule must be one of {', '.join(RULES)}; found {settings.rule!r}."
         )
+    if settings.architecture not in DROPOUTS:
+        raise ValueError(
+            f"--architecture must be one of {', '.join(DROPOUTS)}; found "
+            f"{settings.architecture!r}."
+        )
     if settings.strategy not in ("default", "one_device", "mirrored"):
         raise ValueError(
             "--strategy must be default, one_device or mirrored; found "
@@ -237,18 +252,24 @@ def check_train_settings(settings: TrainSettings) -> None:
             )
     for name in ("minutes", "learning_rate", "clip_norm", "most_megabytes"):
         value = getattr(settings, name)
-        if not 0 < value < math.inf:
+        if value is not None and not 0 < value < math.inf:
             raise ValueError(f"--{name} must be positive and finite, found {value}.")
     if settings.coefficient is not None and not 0 <= settings.coefficient < math.inf:
         raise ValueError(
             "--coefficient must be finite and not negative, found "
             f"{settings.coefficient}."
         )
-    rates = settings.dropouts
+    rates, places = settings.dropouts, DROPOUTS[settings.architecture]
     if rates is not None and (
-        len(rates) != 4 or not all(0 <= rate < 1 for rate in rates)
+        len(rates) != len(places) or not all(0 <= rate < 1 for rate in rates)
     ):
         raise ValueError(
-            "--dropouts must be four rates in [0, 1), on inputs, between layers, on "
-            f"states and on outputs; found {','.join(map(str, rates))}."
+            f"--dropouts of --architecture={settings.architecture} must be "
+            f"{len(places)} rates in [0, 1), on {', on '.join(places)}; found "
+            f"{','.join(map(str, rates))}."
+        )
+    if settings.architecture == "transformer" and (settings.width or 0) % 8:
+        raise ValueError(
+            "--width of --architecture=transformer must be a multiple of 8, found "
+            f"{settings.width}."
         )

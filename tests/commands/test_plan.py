@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from rlm_tf.commands.settings import TrainSettings
-from rlm_tf.commands.training import vocabularies
+from rlm_tf.commands.settings import DROPOUTS, TrainSettings
+from rlm_tf.commands.training import architectures, vocabularies
 from rlm_tf.commands.training.plan import (
     Amounts,
     first_plan,
@@ -49,6 +49,28 @@ def test_flags_win_and_are_the_reason():
     assert plan.reasons["width"] == "--width"
     lines = "\n".join(plan.lines())
     assert "2 x 77 LSTM" in lines and "(--dropouts)" in lines
+
+
+def test_a_transformer_has_defaults_of_its_own():
+    plan = plan_of(100_000, architecture="transformer")
+    assert (plan.num_layers, plan.window, len(plan.dropouts)) == (4, 64, 2)
+    assert plan.width % architectures.NUM_HEADS == 0
+    assert "4 x 192 transformer" in next(iter(plan.lines()))
+    settings = dataclasses.replace(SETTINGS, minutes=10, architecture="transformer")
+    slow = fit_to_time(plan, settings, 100_000, 10.0, 10.0)
+    assert slow.width == 64 and len(slow.dropouts) == 2
+    assert sum(slow.dropouts) < sum(plan.dropouts)
+
+
+@pytest.mark.parametrize("architecture", architectures.OF)
+def test_every_rate_has_a_name_and_heads_divide_every_width(architecture):
+    found = architectures.OF[architecture]
+    for _, rates in found.dropouts:
+        assert len(rates) == len(DROPOUTS[architecture])
+    widths = [width for _, width in found.widths] + list(found.narrower)
+    if architecture == "transformer":
+        assert all(width % (2 * architectures.NUM_HEADS) == 0 for width in widths)
+    assert set(architectures.OF) == set(DROPOUTS)
 
 
 def test_a_narrower_model_is_taken_where_the_time_is_short():

@@ -224,6 +224,30 @@ def test_minutes_and_text_that_is_only_counted(small, trained, tmp_path, capsys)
 
 
 @pytest.mark.landing
+def test_a_transformer_is_trained_with_imm_and_served(small, tmp_path, capsys):
+    given = dataclasses.replace(
+        small,
+        output_dir=str(tmp_path / "transformer"),
+        architecture="transformer",
+        dropouts=(0.0, 0.0),
+        imm=True,
+        dynamic=False,
+    )
+    running.run(given)
+    assert "1 x 16 transformer" in capsys.readouterr().out
+    found = json.loads((tmp_path / "transformer" / "results.json").read_text())
+    # Of 300 pieces.
+    assert found["scores"]["model"]["test"]["perplexity"] < 250
+    assert found["plan"]["imm"]
+    using.generate(
+        settings.GenerateSettings(
+            model=str(given.output_dir), prompt="The object", max_tokens=5
+        )
+    )
+    assert capsys.readouterr().out.startswith("The object")
+
+
+@pytest.mark.landing
 def test_a_killed_run_goes_on_to_the_same_numbers(small, trained, tmp_path):
     folder = tmp_path / "killed"
     command = [sys.executable, "-m", "rlm_tf.commands", "train"]

@@ -14,6 +14,7 @@ import tqdm
 
 from rlm_tf import distribution, evaluation
 from rlm_tf.averaging import TwoTailedAveraging, WeightAveraging
+from rlm_tf.commands.training import architectures
 from rlm_tf.commands.training.plan import Plan
 from rlm_tf.data import Corpus, contiguous_batches
 from rlm_tf.layers import LSTMCell
@@ -21,6 +22,7 @@ from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
     RegularizedLanguageModel,
+    TransformerLanguageModel,
 )
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
@@ -89,28 +91,13 @@ def build_model(
         strategy: Of tf.distribute.
     """
     keras.utils.set_random_seed(plan.seed)
-    inputs, between, states, outputs = plan.dropouts
     # Rates and norms refer to losses summed over a window.
     options: dict[str, Any] = {
         "clip_norm": plan.clip_norm,
         "loss_scale": float(plan.window),
     }
     with distribution.strategy(strategy).scope():
-        model: keras.Model = RegularizedLanguageModel(
-            plan.vocabulary_size,
-            LSTMCell(
-                plan.width,
-                cap_input_gate=True,
-                state_dropout=states,
-                seed=plan.seed,
-            ),
-            plan.num_layers,
-            input_dropout=inputs,
-            layer_dropout=between,
-            output_dropout=outputs,
-            seed=plan.seed,
-            **options,
-        )
+        model = _network(plan, options)
         if plan.imm:
             restricted = counted or KneserNey(plan.restricted_order).fit(
                 corpus.train, plan.vocabulary_size
@@ -123,9 +110,40 @@ def build_model(
                 **options,
             )
         model.compile(
-            keras.optimizers.Adam(plan.learning_rate, beta_1=0.0, epsilon=1e-8)
+            keras.optimizers.Adam(
+                plan.learning_rate,
+                beta_1=architectures.OF[plan.architecture].beta_1,
+                epsilon=1e-8,
+            )
         )
     return model
+
+
+def _network(plan: Plan, options: dict[str, Any]) -> keras.Model:
+    if plan.architecture == "transformer":
+        dropout, outputs = plan.dropouts
+        return TransformerLanguageModel(
+            plan.vocabulary_size,
+            plan.width,
+            plan.num_layers,
+            architectures.NUM_HEADS,
+            architectures.CONTEXT_LENGTH,
+            dropout=dropout,
+            output_dropout=outputs,
+            seed=plan.seed,
+            **options,
+        )
+    inputs, between, states, outputs = plan.dropouts
+    return RegularizedLanguageModel(
+        plan.vocabulary_size,
+        LSTMCell(plan.width, cap_input_gate=True, state_dropout=states, seed=plan.seed),
+        plan.num_layers,
+        input_dropout=inputs,
+        layer_dropout=between,
+        output_dropout=outputs,
+        seed=plan.seed,
+        **options,
+    )
 
 
 def step_seconds(plan: Plan, corpus: Corpus, counted: KneserNey | None) -> float:

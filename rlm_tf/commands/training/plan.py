@@ -7,17 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rlm_tf.commands.settings import TrainSettings
+from rlm_tf.commands.training import architectures
 
-# Training tokens below which a width is enough, and the width.
-_WIDTHS = ((50_000, 128), (300_000, 256), (2_000_000, 400), (None, 650))
-_NARROWER = (400, 256, 192, 128, 96, 64)
-# Training tokens below which dropout rates are those of scarce text, and the rates: on
-# inputs, between layers, on states, on outputs.
-_DROPOUTS = (
-    (1_000_000, (0.5, 0.3, 0.3, 0.6)),
-    (10_000_000, (0.3, 0.2, 0.2, 0.4)),
-    (None, (0.1, 0.1, 0.1, 0.2)),
-)
 # Fewer passes have no time for that much: the next rates of the list, or those after.
 _FEW_EPOCHS = (12, 6)
 _SMALL = 1_000_000
@@ -42,8 +33,9 @@ class Plan:
         rule: Tokenisation rule.
         vocabulary_size: V.
         width: Of embedding and layers.
-        num_layers: Of LSTM layers.
-        dropouts: Rates on inputs, between layers, on states, on outputs.
+        num_layers: Of layers or blocks.
+        dropouts: Rates; of an LSTM on inputs, between layers, on states, on outputs, of
+            a transformer on inputs and in blocks, on outputs.
         batch_size: Rows.
         window: Time steps.
         learning_rate: Of Adam.
@@ -59,6 +51,7 @@ class Plan:
         epochs: Most passes.
         seed: Of the run.
         reasons: Why, by attribute.
+        architecture: lstm or transformer.
     """
 
     rule: str
@@ -81,6 +74,7 @@ class Plan:
     epochs: int
     seed: int
     reasons: dict[str, str]
+    architecture: str = "lstm"
 
     def lines(self) -> Iterator[str]:
         """Gives a line for each choice and its reason."""
@@ -88,8 +82,9 @@ class Plan:
         imm = "off"
         if self.imm:
             imm = f"lambda {self.coefficient:g}, order {self.restricted_order}"
+        network = architectures.OF[self.architecture].shown
         shown = {
-            "width": f"{self.num_layers} x {self.width} LSTM, tied, skip",
+            "width": f"{self.num_layers} x {self.width} {network}",
             "dropouts": rates,
             "batch_size": f"{self.batch_size} rows of {self.window}",
             "mixture": f"with Kneser-Ney of order {self.order}"
@@ -120,13 +115,15 @@ def first_plan(
     reasons: dict[str, str] = {}
     tokens = f"{amounts.train:,} training tokens"
 
+    architecture = architectures.OF[settings.architecture]
+
     def chosen(name: str, value: Any, why: str) -> Any:
         given = getattr(settings, name)
         reasons[name] = why if given is None else f"--{name}"
         return value if given is None else given
 
-    width = chosen("width", _up_to(_WIDTHS, amounts.train), tokens)
-    rates, why = _dropouts(amounts.train, settings.epochs)
+    width = chosen("width", _up_to(architecture.widths, amounts.train), tokens)
+    rates, why = _dropouts(architecture, amounts.train, settings.epochs)
     dropouts = chosen("dropouts", rates, why)
     batch_size = chosen("batch_size", 8 if amounts.train < 20_000 else 20, tokens)
     reasons["mixture"] = "worth more than most training methods, and served with it"
@@ -138,16 +135,17 @@ def first_plan(
     coefficient = settings.coefficient
     if coefficient is None:
         coefficient = 0.5 if amounts.counted else 0.2
-    steps = steps_of(amounts.train, batch_size, settings.window)
+    window = settings.window or architecture.window
+    steps = steps_of(amounts.train, batch_size, window)
     return Plan(
         rule=rule,
         vocabulary_size=vocabulary_size,
         width=width,
-        num_layers=settings.num_layers,
+        num_layers=settings.num_layers or architecture.num_layers,
         dropouts=tuple(dropouts),
         batch_size=batch_size,
-        window=settings.window,
-        learning_rate=settings.learning_rate,
+        window=window,
+        learning_rate=settings.learning_rate or architecture.learning_rate,
         clip_norm=settings.clip_norm,
         order=settings.order,
         mixture=settings.mixture,
@@ -160,6 +158,7 @@ def first_plan(
         epochs=settings.epochs or 10**6,
         seed=settings.seed,
         reasons=reasons,
+        architecture=settings.architecture,
     )
 
 
@@ -184,9 +183,11 @@ def fit_to_time(
     least = _LEAST_EPOCHS[train_tokens < _SMALL]
     width, reasons = plan.width, dict(plan.reasons)
     each = step_seconds
+    architecture = architectures.OF[plan.architecture]
     if settings.width is None:
-        while seconds < least * steps * each and width > _NARROWER[-1]:
-            width = next(narrower for narrower in _NARROWER if narrower < width)
+        widths = architecture.narrower
+        while seconds < least * steps * each and width > widths[-1]:
+            width = next(narrower for narrower in widths if narrower < width)
             each = step_seconds * relative_cost(plan, width)
         if width != plan.width:
             reasons["width"] = (
@@ -198,7 +199,7 @@ def fit_to_time(
     dropouts = plan.dropouts
     if settings.dropouts is None:
         dropouts, reasons["dropouts"] = _dropouts(
-            train_tokens, round(seconds / (steps * each), 1)
+            architecture, train_tokens, round(seconds / (steps * each), 1)
         )
     return dataclasses.replace(
         plan,
@@ -215,7 +216,7 @@ def relative_cost(plan: Plan, width: int) -> float:
 
     def cost(size: int) -> float:
         # Products of the layers and of the softmax; what a loop costs at any width.
-        layers = 8 * size * size * plan.num_layers
+        layers = plan.num_layers * architectures.OF[plan.architecture].layer_cost(size)
         return layers + size * plan.vocabulary_size + 200_000
 
     return cost(width) / cost(plan.width)
@@ -227,10 +228,12 @@ def steps_of(tokens: int, batch_size: int, window: int) -> int:
     return -(-rows // window)
 
 
-def _dropouts(tokens: int, epochs: float | None) -> tuple[tuple[float, ...], str]:
+def _dropouts(
+    architecture: architectures.Architecture, tokens: int, epochs: float | None
+) -> tuple[tuple[float, ...], str]:
     """Returns rates for an amount of text that is seen so often, and the reason."""
-    all_rates = [rates for _, rates in _DROPOUTS]
-    place = all_rates.index(_up_to(_DROPOUTS, tokens))
+    all_rates = [rates for _, rates in architecture.dropouts]
+    place = all_rates.index(_up_to(architecture.dropouts, tokens))
     why = f"{tokens:,} training tokens"
     few = sum(epochs is not None and epochs < few for few in _FEW_EPOCHS)
     if few:
