@@ -16,6 +16,7 @@ from experiments.imm_lm.counts import effective_counts
 from experiments.kit import machine
 from experiments.kit.run_files import check_converged
 from experiments.kit.run_settings import text_digest
+from experiments.kit.scores import comparable, line_of
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus, contiguous_batches
 from rlm_tf.restricted import KneserNey
@@ -105,6 +106,8 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
     mixed = {source: interpolation(source) for source in n_grams}
     if config.arm == "interpolation":
         perplexity = {name: mixed[config.restricted_text][name] for name in texts}
+    scores = comparable(corpus, perplexity)
+    print(line_of(config.name, perplexity, scores), flush=True)
     counts = None
     if config.arm == "imm-in-batch":
         counts = effective_counts(
@@ -126,6 +129,7 @@ def row_of(prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
             "text_sha256": text_digest(corpus),
         },
         "perplexity": perplexity,
+        **scores,
         "restricted_perplexity": {
             source: {name: _over_possible(values) for name, values in each.items()}
             for source, each in log_p.items()

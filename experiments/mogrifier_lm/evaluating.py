@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments.kit import machine
 from experiments.kit.rows import Rows
+from experiments.kit.scores import comparable, line_of
 from rlm_tf import evaluation
 from rlm_tf.command_line.json_files import with_nulls
 from rlm_tf.data import Corpus
@@ -176,7 +177,11 @@ def grid(
                 perplexity(nats) if nats < math.inf else None
             )
         found["seconds"][name] = round(time.perf_counter() - began, 1)
-        print(f"{name}: {found['perplexity'][name]}", flush=True)
+        reached = found["perplexity"][name]
+        scores = comparable(corpus, reached)
+        for kind, values in scores.items():
+            found.setdefault(kind, {})[name] = values
+        print(line_of(name, reached, scores), flush=True)
     return found
 
 

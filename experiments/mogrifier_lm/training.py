@@ -20,6 +20,7 @@ from experiments.kit.run_settings import (
     text_digest,
     training_text,
 )
+from experiments.kit.scores import comparable, line_of
 from experiments.mogrifier_lm.analysis import analyse
 from rlm_tf import averaging, evaluation
 from rlm_tf.command_line.json_files import write_json
@@ -172,6 +173,8 @@ def train(
             for name, tokens in (("valid", corpus.valid), ("test", corpus.test))
         }
         run_files.check_converged(perplexity=perplexity)
+        scores = comparable(corpus, perplexity)
+        print(line_of(folder.name, perplexity, scores), flush=True)
         evidence = analyse(language_model_of(model), corpus, text)
     raw = evaluation.evaluate(
         model, corpus.valid, config.batch_size, config.window, prefix=eos
@@ -192,6 +195,7 @@ def train(
         "width": width,
         "parameters": count_parameters(model),
         "perplexity": perplexity,
+        **scores,
         "raw_valid_perplexity": raw.perplexity,
         "evidence": evidence,
         "recoveries": guard.recoveries,
