@@ -1,4 +1,4 @@
-"""Runs `rlm_tf train` on five kinds of text, with a mixture and without.
+"""Runs `rlm_tf train` on five kinds of text, and small models with and without IMM.
 
     python -m experiments.own_text --minutes=5 --output_dir=runs/own_text
 
@@ -17,9 +17,12 @@ from experiments.own_text.config import ARMS
 
 def define() -> None:
     """Defines the flags."""
-    flags.DEFINE_float("minutes", 5.0, "Of each run.", lower_bound=0.1)
+    flags.DEFINE_float("minutes", 5.0, "Of a run with a mixture.", lower_bound=0.1)
     flags.DEFINE_list("texts", [], "Only these texts.")
-    flags.DEFINE_list("arms", list(ARMS), "With a mixture; alone, with IMM.")
+    flags.DEFINE_list("arms", list(ARMS), "With a mixture; small: without, with IMM.")
+    flags.DEFINE_list(
+        "seeds", ["1", "2", "3"], "Of small models; a mixture: the first."
+    )
     flags.DEFINE_string("output_dir", "runs/own_text", "Folder of texts and models.")
     flags.DEFINE_string("results_dir", None, "Folder of the rows [OUTPUT_DIR/results].")
 

@@ -1,81 +1,125 @@
-"""The table of the study."""
+"""The tables of the study."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.kit.drawing import table
+import numpy as np
+
+from experiments.kit.drawing import table, with_deviation
 from experiments.own_text.texts import NAMES
 
-NEEDS = ("text", "arm", "scores.model.test.bits_per_byte", "plan.width", "bytes")
+NEEDS = ("text", "arm", "seed", "scores.model.test.bits_per_byte", "plan", "bytes")
+
+Row = dict[str, Any]
 
 
-def tables_of(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Returns the tables: what was reached, and what was chosen."""
-    found = {(row["text"], row["arm"]): row for row in rows}
-    names = [name for name in NAMES if any(name == text for text, _ in found)]
-    reached, chosen = [], []
-    for name in names:
-        mixed, alone = found.get((name, "mixture")), found.get((name, "alone"))
-        either = mixed or alone
-        assert either is not None
-        reached.append(
-            (
-                name,
-                _bits(either, "n-gram"),
-                _bits(mixed, "model"),
-                _bits(mixed, "mixture"),
-                _bits(mixed, "dynamic evaluation"),
-                _bits(alone, "model"),
-            )
-        )
-        plan = either["plan"]
-        chosen.append(
-            (
-                name,
-                f"{either['bytes'] / 1000:,.0f}",
-                f"{plan['vocabulary_size']:,} {plan['rule']}",
-                *(
-                    "" if row is None else f"{row['plan']['width']}"
-                    for row in (mixed, alone)
-                ),
-                *(
-                    "" if row is None else f"{row['training']['epochs']}"
-                    for row in (mixed, alone)
-                ),
-                "" if mixed is None else f"{mixed['saved_model_megabytes']:.1f}",
-            )
-        )
+def tables_of(rows: Sequence[Row]) -> dict[str, str]:
+    """Returns the tables: what was reached and chosen, and what IMM is worth."""
+    mixed = [
+        row
+        for name in NAMES
+        for row in rows
+        if (row["text"], row["arm"]) == (name, "mixture")
+    ]
     return {
-        "reached": table(
-            (
-                "text",
-                "n-gram",
-                "model",
-                "mixture (served)",
-                "model, dynamic evaluation",
-                "one small model, IMM",
-            ),
-            reached,
-        ),
-        "chosen": table(
-            (
-                "text",
-                "kB",
-                "vocabulary",
-                "width",
-                "width, alone",
-                "epochs",
-                "epochs, alone",
-                "SavedModel, MB",
-            ),
-            chosen,
-        ),
+        "reached": _reached(mixed),
+        "chosen": _chosen(mixed),
+        "imm": _imm(rows),
     }
 
 
-def _bits(row: dict[str, Any] | None, model: str) -> str:
-    if row is None or model not in row["scores"]:
+def imm_gains(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+    """Returns what IMM takes off the bits per byte of each test text.
+
+    Returns:
+        The mean over seeds of the difference to the model without, and its standard
+        error; for texts with at least two seeds of both.
+    """
+    gains = {}
+    for name in NAMES:
+        none, imm = (_bits_by_seed(rows, name, arm) for arm in ("none", "imm"))
+        both = [none[seed] - imm[seed] for seed in sorted(none) if seed in imm]
+        if len(both) > 1:
+            error = np.std(both, ddof=1) / np.sqrt(len(both))
+            gains[name] = float(np.mean(both)), float(error)
+    return gains
+
+
+def _reached(rows: Sequence[Row]) -> str:
+    models = ("n-gram", "model", "mixture", "dynamic evaluation")
+    return table(
+        (
+            "text",
+            "n-gram",
+            "model",
+            "mixture (served)",
+            "model, dynamic evaluation",
+        ),
+        [(row["text"], *(_shown_bits(row, model) for model in models)) for row in rows],
+    )
+
+
+def _chosen(rows: Sequence[Row]) -> str:
+    return table(
+        ("text", "kB", "vocabulary", "width", "epochs", "SavedModel, MB"),
+        [
+            (
+                row["text"],
+                f"{row['bytes'] / 1000:,.0f}",
+                f"{row['plan']['vocabulary_size']:,} {row['plan']['rule']}",
+                f"{row['plan']['width']}",
+                f"{row['training']['epochs']}",
+                f"{row['saved_model_megabytes']:.1f}",
+            )
+            for row in rows
+        ],
+    )
+
+
+def _imm(rows: Sequence[Row]) -> str:
+    gains, lines = imm_gains(rows), []
+    for name in NAMES:
+        none, imm = (_bits_by_seed(rows, name, arm) for arm in ("none", "imm"))
+        if name not in gains:
+            continue
+        first = next(row for row in rows if (row["text"], row["arm"]) == (name, "imm"))
+        gain, error = gains[name]
+        lines.append(
+            (
+                name,
+                f"{first['bytes'] / 1000:,.0f}",
+                f"{len(imm)}",
+                _shown_bits(first, "n-gram"),
+                with_deviation(list(none.values()), 3),
+                with_deviation(list(imm.values()), 3),
+                f"{gain:.3f} ± {error:.3f}",
+            )
+        )
+    return table(
+        (
+            "text",
+            "kB",
+            "seeds",
+            "n-gram",
+            "model",
+            "model with IMM",
+            "gain ± standard error",
+        ),
+        lines,
+    )
+
+
+def _bits_by_seed(rows: Sequence[Row], name: str, arm: str) -> dict[int, float]:
+    return {
+        row["seed"]: row["scores"]["model"]["test"]["bits_per_byte"]
+        for row in rows
+        if (row["text"], row["arm"]) == (name, arm)
+    }
+
+
+def _shown_bits(row: Row, model: str) -> str:
+    if model not in row["scores"]:
         return ""
     return f"{row['scores'][model]['test']['bits_per_byte']:.3f}"

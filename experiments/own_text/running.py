@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import subprocess
 import sys
@@ -11,9 +12,9 @@ from typing import Any
 from absl import flags
 
 from experiments.kit import machine
-from experiments.kit.run_flags import folders
+from experiments.kit.run_flags import folders, seeds
 from experiments.own_text import texts
-from experiments.own_text.config import ARMS, OPTIONS
+from experiments.own_text.config import ARMS, SMALL_BYTES, options_of, seeds_of
 from experiments.own_text.report import tables_of
 from rlm_tf.command_line.json_files import read_json
 
@@ -34,32 +35,41 @@ def main() -> None:
                 f"{', '.join(unknown)}."
             )
     output, rows = folders()
-    for name in names:
-        path = output / "texts" / f"{name}.txt"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(texts.make_text(name), "utf-8")
-        for arm in FLAGS.arms:
-            if f"{name}-{arm}" in rows:
-                continue
-            rows.write(f"{name}-{arm}", _row(name, arm, path, output))
+    for name, arm in itertools.product(names, FLAGS.arms):
+        path = _write_text(name, arm, output / "texts")
+        for seed in seeds_of(arm, seeds()):
+            run = f"{name}-{arm}-seed{seed}"
+            if run not in rows:
+                rows.write(run, _row(run, name, arm, seed, path, output / run))
     for table in tables_of(rows.read_all()).values():
         print(f"\n{table}")
 
 
+def _write_text(name: str, arm: str, folder: pathlib.Path) -> pathlib.Path:
+    if arm == "mixture":
+        path, text = folder / f"{name}.txt", texts.make_text(name)
+    else:
+        path = folder / f"{name}-{SMALL_BYTES // 1000}kB.txt"
+        text = texts.make_text(name, SMALL_BYTES)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
 def _row(
-    name: str, arm: str, text: pathlib.Path, output: pathlib.Path
+    run: str, name: str, arm: str, seed: int, text: pathlib.Path, folder: pathlib.Path
 ) -> dict[str, Any]:
-    folder = output / f"{name}-{arm}"
-    options = [f"--minutes={FLAGS.minutes:g}", *OPTIONS[arm]]
+    options = options_of(arm, FLAGS.minutes, seed)
     command = [sys.executable, "-m", "rlm_tf.commands", "train", f"--text={text}"]
     subprocess.run([*command, f"--output_dir={folder}", *options], check=True)
     found = read_json(folder / "results.json", "remove the folder")
     return {
-        "name": f"{name}-{arm}",
+        "name": run,
         "text": name,
         "arm": arm,
+        "seed": seed,
         "command": f"python -m experiments.own_text --minutes={FLAGS.minutes:g}",
-        "train_command": f"rlm_tf train --text={name}.txt {' '.join(options)}",
+        "train_command": f"rlm_tf train --text={text.name} {' '.join(options)}",
         "commit": machine.commit(),
         "bytes": text.stat().st_size,
         **{

@@ -17,13 +17,14 @@ _PROGRAMS = ("git", "coreutils", "gnupg2", "bash", "tar", "findutils", "sed", "g
 NAMES = ("english", "german", "chinese", "code", "small")
 
 
-def make_text(name: str) -> str:
-    """Returns one of the texts.
+def make_text(name: str, most_bytes: int = _MOST_BYTES) -> str:
+    """Returns the first whole lines of one of the texts.
 
-    - english: the language reference of this Python;
+    - english: the language reference of this Python, each paragraph once;
     - german, chinese: messages of git, coreutils, gnupg and others, from their
       translations in /usr/share/locale;
-    - code: sources of this Python's standard library, in the order of their names;
+    - code: sources of this Python's standard library, public modules in the order of
+      their names;
     - small: the first 3,000 words of the English text.
 
     Raises:
@@ -31,7 +32,9 @@ def make_text(name: str) -> str:
         ValueError: If there is no such text.
     """
     if name == "english":
-        return _limited("".join(python_docs().values()))
+        # A line is a paragraph, and topics quote each other.
+        paragraphs = "".join(python_docs().values()).splitlines(keepends=True)
+        return _limited("".join(dict.fromkeys(paragraphs)), most_bytes)
     if name == "small":
         words = 0
         lines = []
@@ -40,14 +43,17 @@ def make_text(name: str) -> str:
             words += len(line.split())
             if words >= _SMALL_WORDS:
                 break
-        return "".join(lines)
+        return _limited("".join(lines), most_bytes)
     if name == "code":
         folder = pathlib.Path(sysconfig.get_path("stdlib"))
         return _limited(
-            "".join(path.read_text("utf-8") for path in sorted(folder.glob("*.py")))
+            "".join(
+                path.read_text("utf-8") for path in sorted(folder.glob("[a-z]*.py"))
+            ),
+            most_bytes,
         )
     if name in ("german", "chinese"):
-        return _limited(_messages("de" if name == "german" else "zh_CN"))
+        return _limited(_messages("de" if name == "german" else "zh_CN"), most_bytes)
     raise ValueError(f"no text {name!r}; there are {', '.join(NAMES)}.")
 
 
@@ -71,7 +77,7 @@ def _messages(language: str) -> str:
     return "\n".join(found) + "\n"
 
 
-def _limited(text: str) -> str:
+def _limited(text: str, most_bytes: int) -> str:
     """Returns whole lines of the first part of a text."""
-    part = text.encode()[:_MOST_BYTES].decode("utf-8", "ignore")
+    part = text.encode()[:most_bytes].decode("utf-8", "ignore")
     return part[: part.rindex("\n") + 1]

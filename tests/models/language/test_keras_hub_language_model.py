@@ -80,7 +80,7 @@ def test_the_loss_is_the_mean_of_the_weighted_tokens(model):
     assert found["perplexity"] == pytest.approx(np.exp(nll), rel=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_it_is_fine_tuned_alone_and_with_induced_models():
     batches = contiguous_batches(STREAM, 4, 10, prefix=0)
     reached = []
@@ -101,6 +101,7 @@ def test_it_is_fine_tuned_alone_and_with_induced_models():
     assert max(reached) < 10 < V
 
 
+@pytest.mark.eager
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "contexts",
@@ -154,7 +155,7 @@ def test_generation_takes_the_best_token_of_the_logits(model):
         read.append(token)
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_the_export_says_what_the_model_says(model, tmp_path):
     vocabulary = Vocabulary(WORDS, "whitespace")
     path = export_language_model(
@@ -193,7 +194,7 @@ def test_keras_hub_is_imported_only_where_it_is_used():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.slow
+@pytest.mark.landing
 def test_a_preset_of_a_folder_is_the_model(model, tmp_path):
     import keras_hub
 
