@@ -31,6 +31,7 @@ class Trained(NamedTuple):
         vocabulary: Its vocabulary.
         n_gram: The n-gram model of the text that was counted, with a floor.
         mu: Weight of the n-gram in the mixture; None: it is not mixed in.
+        temperature: Of the model.
         results: What was measured.
     """
 
@@ -39,6 +40,7 @@ class Trained(NamedTuple):
     vocabulary: Vocabulary
     n_gram: KneserNey
     mu: float | None
+    temperature: float
     results: dict[str, Any]
 
     @property
@@ -55,7 +57,7 @@ def load_folder(path: str | None, command: str) -> Trained:
         ValueError: If there is no trained model, or a file is damaged.
     """
     folder = check_folder(path, command)
-    results = read_json(folder / RESULTS, _REMEDY, ("mixture.mu",))
+    results = read_json(folder / RESULTS, _REMEDY, ("mixture.mu", "temperature"))
     # TensorFlow Text says how it read the pieces.
     with native_silence():
         vocabulary = Vocabulary.load(folder / VOCABULARY)
@@ -65,5 +67,6 @@ def load_folder(path: str | None, command: str) -> Trained:
         vocabulary,
         KneserNey.load(folder / N_GRAM),
         results["mixture"]["mu"],
+        results["temperature"],
         results,
     )

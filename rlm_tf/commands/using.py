@@ -47,6 +47,10 @@ def evaluate(settings: EvaluateSettings) -> None:
     log_p = measuring.n_gram_log_probs(trained.n_gram, held, eos)
     log_q = measuring.model_log_probs(trained.model, held.tokens, plan["window"], eos)
     found = {"n-gram": log_p, "model": log_q}
+    if trained.temperature != 1.0:
+        log_q = found["model, temperature"] = measuring.model_log_probs(
+            trained.model, held.tokens, plan["window"], eos, trained.temperature
+        )
     if trained.mu is not None:
         found["mixture"] = evaluation.interpolate(log_q, log_p, trained.mu)
     print(f"{name}: {len(held.tokens):,} tokens, {len(text):,} bytes")
@@ -112,6 +116,7 @@ def export(settings: ExportSettings) -> None:
         trained.vocabulary,
         pathlib.Path(str(settings.output_dir)),
         mixture=mixture,
+        temperature=trained.temperature,
         overwrite=settings.overwrite,
     )
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

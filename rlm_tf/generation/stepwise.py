@@ -104,11 +104,12 @@ def as_stepwise(
 
 
 def recomputed_in(model: Any) -> RecomputedModel | None:
-    """Returns the model that is run anew at every step, alone or in a mixture."""
-    for found in (model, getattr(model, "model", None)):
-        if isinstance(found, RecomputedModel):
-            return found
-    return None
+    """Returns the model that is run anew at every step, alone, tempered or mixed."""
+    while model is not None and not isinstance(model, RecomputedModel):
+        # That of an interface is the Keras model itself.
+        inner = not isinstance(model, LanguageModelInterface)
+        model = getattr(model, "model", None) if inner else None
+    return model
 
 
 def longest_window(model: StepwiseModel) -> int:

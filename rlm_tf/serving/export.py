@@ -35,6 +35,7 @@ def export_language_model(
     *,
     context_length: int | None = None,
     mixture: tuple[RestrictedModel, float] | None = None,
+    temperature: float = 1.0,
     overwrite: bool = False,
 ) -> pathlib.Path:
     """Writes a SavedModel with the signatures `score`, `next_token` and `generate`.
@@ -60,6 +61,9 @@ def export_language_model(
             model needs it.
         mixture: A restricted model P and its weight mu in (0, 1): what answers is
             `(1 - mu) Q + mu P`, see `rlm_tf.evaluation.tune_interpolation`.
+        temperature: Of the model: Q is `softmax(logits / temperature)`, see
+            `rlm_tf.evaluation.search_temperature`. The `temperature` of `generate`
+            comes on top of it.
         overwrite: Whether a SavedModel at `path` is replaced.
 
     Returns:
@@ -74,6 +78,10 @@ def export_language_model(
             that name, or if the SavedModel's numbers are not the model's.
     """
     _check_kinds(model, vocabulary, mixture)
+    if temperature != 1.0 and isinstance(model, RestrictedModel):
+        raise ValueError(
+            "export_language_model: a restricted model alone has no `temperature`."
+        )
     path = pathlib.Path(path)
     check_export_path(path, overwrite)
     if not isinstance(model, RestrictedModel):
@@ -82,9 +90,13 @@ def export_language_model(
         check_weights("export_language_model", model.weights, tables=tables)
         model = _portable_model(model)
     service = LanguageModelService(
-        model, vocabulary, context_length=context_length, mixture=mixture
+        model,
+        vocabulary,
+        context_length=context_length,
+        mixture=mixture,
+        temperature=temperature,
     )
-    answers = ModelAnswers(model, mixture, vocabulary.eos_id)
+    answers = ModelAnswers(model, mixture, vocabulary.eos_id, temperature)
 
     def check(written: pathlib.Path) -> None:
         _check_numbers(written, answers, vocabulary, context_length)

@@ -25,6 +25,7 @@ class ModelAnswers:
         model: A Keras language model, or a restricted model.
         mixture: A restricted model and its weight, or None.
         prefix: The token before every text.
+        temperature: Of the model.
     """
 
     def __init__(
@@ -32,10 +33,12 @@ class ModelAnswers:
         model: keras.Model | RestrictedModel,
         mixture: tuple[RestrictedModel, float] | None,
         prefix: int,
+        temperature: float = 1.0,
     ) -> None:
         self._model = model
         self._mixture = mixture
         self._prefix = prefix
+        self._temperature = temperature
 
     @property
     def is_exact(self) -> bool:
@@ -98,6 +101,8 @@ class ModelAnswers:
         first = 0
         for logits in self._logits(ids):
             last = first + len(logits)
+            if self._temperature != 1.0:
+                logits = at_least_single(logits) / self._temperature
             if self._mixture is None:
                 yield tf.nn.log_softmax(at_least_single(logits))
             else:

@@ -16,6 +16,7 @@ from rlm_tf.generation.stepwise import (
     as_stepwise,
     read_tokens,
 )
+from rlm_tf.generation.tempered import TemperedStepwise
 from rlm_tf.restricted import RestrictedModel
 from rlm_tf.serving.arguments import (
     checked,
@@ -55,6 +56,7 @@ class LanguageModelService(tf.Module):
         context_length: Most tokens that a model without states is run on.
         mixture: A restricted model and its weight mu: what answers is
             `(1 - mu) Q + mu P`.
+        temperature: Of the model: Q is `softmax(logits / temperature)`.
 
     Raises:
         ValueError: If the model does not map tokens to logits, if these do not have one
@@ -68,6 +70,7 @@ class LanguageModelService(tf.Module):
         *,
         context_length: int | None = None,
         mixture: tuple[RestrictedModel, float] | None = None,
+        temperature: float = 1.0,
     ) -> None:
         super().__init__(name="language_model_service")
         weights = list(model.weights)
@@ -78,6 +81,8 @@ class LanguageModelService(tf.Module):
             stepwise = as_stepwise(model, context_length)
             if isinstance(stepwise, RecomputedModel):
                 _check_maps_tokens(stepwise)
+            if temperature != 1.0:
+                stepwise = TemperedStepwise(stepwise, temperature)
         if mixture is not None:
             stepwise = MixtureStepwise(stepwise, *mixture, vocabulary.eos_id)
             weights += mixture[0].weights

@@ -79,9 +79,12 @@ def test_results_are_those_of_the_files(small, trained):
     test = found.vocabulary.encode(reading.read_texts(small).splits["test"])
     eos = found.vocabulary.eos_id
     log_p = restricted_target_log_probs(found.n_gram, test, prefix=eos)
-    log_q = target_log_probs(found.model, test, 1, 35, prefix=eos)
+    log_q, tempered = (
+        target_log_probs(found.model, test, 1, 35, prefix=eos, temperature=heat)
+        for heat in (1.0, found.temperature)
+    )
     assert found.mu is not None
-    mixed = interpolate(log_q, log_p, found.mu)
+    mixed = interpolate(tempered, log_p, found.mu)
     for name, log_probs in (("n-gram", log_p), ("model", log_q), ("mixture", mixed)):
         nats = scores[name]["test"]["nats_per_token"]
         assert nats == pytest.approx(-log_probs.mean(), rel=1e-5)
@@ -220,7 +223,7 @@ def test_minutes_and_text_that_is_only_counted(small, trained, tmp_path, capsys)
     ]
     assert perplexity[0] < perplexity[1]
     assert load_folder(str(folder), "test").mixture is None
-    assert "The model takes" in (folder / "report.md").read_text()
+    assert "bits per byte of the test text" in (folder / "report.md").read_text()
 
 
 @pytest.mark.landing

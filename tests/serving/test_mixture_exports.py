@@ -119,7 +119,7 @@ def test_a_restricted_model_alone(vocabulary, order, tmp_path):
     np.testing.assert_allclose(answer["log_probs"][0, : len(ids)], expected, atol=1e-5)
 
 
-def test_models_without_states(vocabulary, restricted, tmp_path):
+def test_models_without_states_at_a_temperature(vocabulary, restricted, tmp_path):
     model = causal_convolution(len(vocabulary))
     path = export_language_model(
         model,
@@ -127,14 +127,29 @@ def test_models_without_states(vocabulary, restricted, tmp_path):
         tmp_path / "x",
         context_length=8,
         mixture=(restricted, MU),
+        temperature=1.6,
     )
     loaded = tf.saved_model.load(str(path))
     ids, eos = vocabulary.encode(TEXTS[0]), vocabulary.eos_id
-    log_q = target_log_probs(model, ids, 1, len(ids), prefix=eos)
+    log_q = target_log_probs(model, ids, 1, len(ids), prefix=eos, temperature=1.6)
     log_p = restricted_target_log_probs(restricted, ids, prefix=eos)
     found = score(loaded, TEXTS)["log_probs"][0, : len(ids)]
     np.testing.assert_allclose(found, interpolate(log_q, log_p, MU), atol=1e-5)
     assert generate(loaded, ["the cat"], max_tokens=12)["text"][0]
+
+
+@pytest.mark.landing
+def test_a_temperature_alone(vocabulary, model, tmp_path):
+    path = export_language_model(model, vocabulary, tmp_path / "x", temperature=0.5)
+    loaded = tf.saved_model.load(str(path))
+    ids, eos = vocabulary.encode(TEXTS[0]), vocabulary.eos_id
+    expected = target_log_probs(model, ids, 1, 20, prefix=eos, temperature=0.5)
+    found = score(loaded, TEXTS)["log_probs"][0, : len(ids)]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    # That of a request comes on top: half of two is one.
+    options = {"max_tokens": 9, "seed": 3}
+    said = generate(loaded, ["the cat"], temperature=2.0, **options)["text"]
+    assert said == [generate_text(model, vocabulary, "the cat", 9, top_p=1.0, seed=3)]
 
 
 @pytest.mark.landing
@@ -167,6 +182,11 @@ def test_mistakes(vocabulary, model, restricted, tmp_path):
         export_language_model(model, vocabulary, path, mixture=(KneserNey(2), MU))
     with pytest.raises(ValueError, match=r"`mixture\[0\]` must be a restricted model"):
         export_language_model(model, vocabulary, path, mixture=(model, MU))
+    for temperature in (0.0, np.nan):
+        with pytest.raises(ValueError, match="`temperature` must be positive"):
+            export_language_model(model, vocabulary, path, temperature=temperature)
+    with pytest.raises(ValueError, match="alone has no `temperature`"):
+        export_language_model(restricted, vocabulary, path, temperature=2.0)
     with pytest.raises(ValueError, match="alone has no `mixture`"):
         export_language_model(restricted, vocabulary, path, mixture=(restricted, MU))
     other = KneserNey(2).fit([0, 1, 2], 3)

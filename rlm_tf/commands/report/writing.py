@@ -18,6 +18,7 @@ from rlm_tf.data import Corpus
 from rlm_tf.file_errors import naming
 from rlm_tf.generation.mixture import MixtureStepwise
 from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise
+from rlm_tf.generation.tempered import TemperedStepwise
 from rlm_tf.restricted import KneserNey
 
 _SAMPLES, _SAMPLE_TOKENS = 3, 60
@@ -91,8 +92,10 @@ def write(
     """
     page = Page(f"Language model of {pathlib.Path(results['text']).name}")
     mu = results["mixture"]["mu"]
-    served = "model" if mu is None else "mixture"
     scores = results["scores"]
+    # Where another temperature than 1 is no better, there is no row of it.
+    alone = "model, temperature" if "model, temperature" in scores else "model"
+    served = alone if mu is None else "mixture"
     page.paragraph(_headline(scores, served))
     for line in results["warnings"]:
         page.paragraph(line, warning=True)
@@ -134,6 +137,8 @@ def write(
     _add_forecast(page, corpus, n_gram.order)
     page.heading("Calibration")
     stepwise: StepwiseModel = as_stepwise(model, None)
+    if results["temperature"] != 1.0:
+        stepwise = TemperedStepwise(stepwise, results["temperature"])
     if mu is not None:
         stepwise = MixtureStepwise(stepwise, n_gram, mu, eos)
     reliable = contents.calibration(stepwise, test[:_CALIBRATED_ON], eos)
@@ -183,7 +188,10 @@ def _about_rows(results: dict[str, Any]) -> Sequence[str]:
         f"mixture: {results['mixture']['best_mu']:.3f} n-gram",
     ]
     if "model, temperature" in results["scores"]:
-        lines.append(f"temperature: {results['temperature']:.3f}")
+        lines.append(
+            f"temperature: {results['temperature']:.3f}, of the model, in the mixture "
+            "and the SavedModel, too"
+        )
     if results["dynamic_rate"] is not None:
         lines.append(
             "dynamic evaluation: the model goes on learning from the text it has "

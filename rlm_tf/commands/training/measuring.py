@@ -49,7 +49,7 @@ class Measured(NamedTuple):
 
     Attributes:
         log_probs: By model and split, `[N]` each.
-        mu: Weight of the n-gram.
+        mu: Weight of the n-gram beside the model at that temperature.
         temperature: The best on the validation text.
     """
 
@@ -111,8 +111,6 @@ def measure(
         split: n_gram_log_probs(n_gram, text, prefix) for split, text in texts.items()
     }
     log_q = scored(lambda tokens: model_log_probs(model, tokens, window, prefix))
-    mu = evaluation.tune_interpolation(log_q["valid"], log_p["valid"])
-    mu = min(max(mu, _LEAST_MU), _MOST_MU)
     valid = texts["valid"].tokens
     # Several rows are faster, and as good to compare temperatures.
     temperature = evaluation.search_temperature(
@@ -120,9 +118,11 @@ def measure(
     )
     found = {"n-gram": log_p, "model": log_q}
     if temperature != 1.0:
-        found["model, temperature"] = scored(
+        log_q = found["model, temperature"] = scored(
             lambda tokens: model_log_probs(model, tokens, window, prefix, temperature)
         )
+    mu = evaluation.tune_interpolation(log_q["valid"], log_p["valid"])
+    mu = min(max(mu, _LEAST_MU), _MOST_MU)
     found["mixture"] = {
         split: evaluation.interpolate(log_q[split], log_p[split], mu) for split in texts
     }

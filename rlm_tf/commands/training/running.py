@@ -239,6 +239,7 @@ class Run:
             corpus.vocabulary,
             self.folder / model_folder.SAVED_MODEL,
             mixture=(n_gram, measured.mu) if plan.mixture else None,
+            temperature=measured.temperature,
             overwrite=True,
         )
         results: dict[str, Any] = {
