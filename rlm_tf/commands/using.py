@@ -111,14 +111,15 @@ def export(settings: ExportSettings) -> None:
     """Writes a SavedModel of a trained model."""
     trained = model_folder.load_folder(settings.model, "rlm_tf export")
     mixture = trained.mixture if settings.mixture else None
-    path = export_language_model(
-        trained.model,
-        trained.vocabulary,
-        pathlib.Path(str(settings.output_dir)),
-        mixture=mixture,
-        temperature=trained.temperature,
-        overwrite=settings.overwrite,
-    )
+    with native_silence():
+        path = export_language_model(
+            trained.model,
+            trained.vocabulary,
+            pathlib.Path(str(settings.output_dir)),
+            mixture=mixture,
+            temperature=trained.temperature,
+            overwrite=settings.overwrite,
+        )
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     what = "the model alone" if mixture is None else f"the mixture, mu {mixture[1]:.3f}"
     print(f"{path}: {what}, {size / 1e6:.1f} MB")

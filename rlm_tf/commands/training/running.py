@@ -234,14 +234,16 @@ class Run:
         )
         warnings = list(texts.warnings)
         dynamic_rate = self._add_dynamic(measured, model, corpus, held, warnings)
-        path = export_language_model(
-            model,
-            corpus.vocabulary,
-            self.folder / model_folder.SAVED_MODEL,
-            mixture=(n_gram, measured.mu) if plan.mixture else None,
-            temperature=measured.temperature,
-            overwrite=True,
-        )
+        # TensorFlow Text says how it read the pieces, here, too.
+        with native_silence():
+            path = export_language_model(
+                model,
+                corpus.vocabulary,
+                self.folder / model_folder.SAVED_MODEL,
+                mixture=(n_gram, measured.mu) if plan.mixture else None,
+                temperature=measured.temperature,
+                overwrite=True,
+            )
         results: dict[str, Any] = {
             "text": texts.name,
             "notes": texts.notes,
