@@ -12,7 +12,7 @@ ABOUT = About(
     "no table of a document",
     "What does `rlm_tf train` reach on texts of five kinds, beside Kneser-Ney?",
     "python -m experiments.own_text --minutes=5",
-    "3 h, 2 cores",
+    "2 h, 2 cores",
 )
 
 
