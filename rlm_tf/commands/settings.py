@@ -63,7 +63,9 @@ class TrainSettings:
 
     architecture: str = setting("lstm", f"The network: {' or '.join(DROPOUTS)}.")
     width: int | None = setting(None, "Width of embedding and layers.")
-    num_layers: int | None = setting(None, "Number of layers.")
+    num_layers: int | None = setting(
+        None, "Number of layers; by default as usual for the architecture."
+    )
     dropouts: tuple[float, ...] | None = setting(
         None,
         "Rates; lstm: on inputs, between layers, on states, on outputs; transformer: "
@@ -71,9 +73,13 @@ class TrainSettings:
     )
     batch_size: int | None = setting(None, "Rows of a batch.")
     window: int | None = setting(
-        None, "Time steps of a window; losses are scaled by it."
+        None,
+        "Time steps of a window, by which losses are scaled; by default as usual for "
+        "the architecture.",
     )
-    learning_rate: float | None = setting(None, "Of Adam.")
+    learning_rate: float | None = setting(
+        None, "Of Adam; by default as usual for the architecture."
+    )
     clip_norm: float = setting(10.0, "Clipping norm of the summed-over-time gradient.")
     dynamic: bool = setting(True, "Whether dynamic evaluation is measured, too.")
     strategy: str = setting("default", "Of tf.distribute: default or mirrored.")

@@ -55,7 +55,11 @@ def test_a_transformer_has_defaults_of_its_own():
     plan = plan_of(100_000, architecture="transformer")
     assert (plan.num_layers, plan.window, len(plan.dropouts)) == (4, 64, 2)
     assert plan.width % architectures.NUM_HEADS == 0
-    assert "4 x 192 transformer" in next(iter(plan.lines()))
+    lines = list(plan.lines())
+    assert "4 x 192 transformer" in lines[0]
+    assert "learning rate: 0.002 (transformer)" in lines
+    given = plan_of(100_000, architecture="transformer", learning_rate=0.01)
+    assert "learning rate: 0.01 (--learning_rate)" in list(given.lines())
     settings = dataclasses.replace(SETTINGS, minutes=10, architecture="transformer")
     slow = fit_to_time(plan, settings, 100_000, 10.0, 10.0)
     assert slow.width == 64 and len(slow.dropouts) == 2

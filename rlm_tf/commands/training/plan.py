@@ -87,6 +87,7 @@ class Plan:
             "width": f"{self.num_layers} x {self.width} {network}",
             "dropouts": rates,
             "batch_size": f"{self.batch_size} rows of {self.window}",
+            "learning_rate": f"{self.learning_rate:g}",
             "mixture": f"with Kneser-Ney of order {self.order}"
             if self.mixture
             else "off",
@@ -126,6 +127,9 @@ def first_plan(
     rates, why = _dropouts(architecture, amounts.train, settings.epochs)
     dropouts = chosen("dropouts", rates, why)
     batch_size = chosen("batch_size", 8 if amounts.train < 20_000 else 20, tokens)
+    learning_rate = chosen(
+        "learning_rate", architecture.learning_rate, settings.architecture
+    )
     reasons["mixture"] = "worth more than most training methods, and served with it"
     if not settings.mixture:
         reasons["mixture"] = "--nomixture"
@@ -145,7 +149,7 @@ def first_plan(
         dropouts=tuple(dropouts),
         batch_size=batch_size,
         window=window,
-        learning_rate=settings.learning_rate or architecture.learning_rate,
+        learning_rate=learning_rate,
         clip_norm=settings.clip_norm,
         order=settings.order,
         mixture=settings.mixture,
