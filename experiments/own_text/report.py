@@ -39,7 +39,7 @@ def imm_gains(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
     """
     gains = {}
     for name in NAMES:
-        none, imm = (_bits_by_seed(rows, name, arm) for arm in ("none", "imm"))
+        none, imm = (_bits_by_seed(rows, name, arm, "model") for arm in ("none", "imm"))
         both = [none[seed] - imm[seed] for seed in sorted(none) if seed in imm]
         if len(both) > 1:
             error = np.std(both, ddof=1) / np.sqrt(len(both))
@@ -81,20 +81,24 @@ def _chosen(rows: Sequence[Row]) -> str:
 def _imm(rows: Sequence[Row]) -> str:
     gains, lines = imm_gains(rows), []
     for name in NAMES:
-        none, imm = (_bits_by_seed(rows, name, arm) for arm in ("none", "imm"))
         if name not in gains:
             continue
+        bits = [
+            list(_bits_by_seed(rows, name, arm, model).values())
+            for model in ("model", "mixture")
+            for arm in ("none", "imm")
+        ]
         first = next(row for row in rows if (row["text"], row["arm"]) == (name, "imm"))
         gain, error = gains[name]
         lines.append(
             (
                 name,
                 f"{first['bytes'] / 1000:,.0f}",
-                f"{len(imm)}",
+                f"{len(bits[1])}",
                 _shown_bits(first, "n-gram"),
-                with_deviation(list(none.values()), 3),
-                with_deviation(list(imm.values()), 3),
+                *(with_deviation(values, 3) for values in bits[:2]),
                 f"{gain:.3f} ± {error:.3f}",
+                *(with_deviation(values, 3) for values in bits[2:]),
             )
         )
     return table(
@@ -106,14 +110,18 @@ def _imm(rows: Sequence[Row]) -> str:
             "model",
             "model with IMM",
             "gain ± standard error",
+            "mixture",
+            "mixture with IMM",
         ),
         lines,
     )
 
 
-def _bits_by_seed(rows: Sequence[Row], name: str, arm: str) -> dict[int, float]:
+def _bits_by_seed(
+    rows: Sequence[Row], name: str, arm: str, model: str
+) -> dict[int, float]:
     return {
-        row["seed"]: row["scores"]["model"]["test"]["bits_per_byte"]
+        row["seed"]: row["scores"][model]["test"]["bits_per_byte"]
         for row in rows
         if (row["text"], row["arm"]) == (name, arm)
     }
