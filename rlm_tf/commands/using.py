@@ -43,14 +43,19 @@ def evaluate(settings: EvaluateSettings) -> None:
     )
     assert corpus.num_bytes is not None and corpus.num_words is not None
     held = measuring.Text(corpus.test, corpus.num_bytes.test, corpus.num_words.test)
-    plan, eos = trained.results["plan"], vocabulary.eos_id
+    eos = vocabulary.eos_id
     log_p = measuring.n_gram_log_probs(trained.n_gram, held, eos)
-    log_q = measuring.model_log_probs(trained.model, held.tokens, plan["window"], eos)
-    found = {"n-gram": log_p, "model": log_q}
-    if trained.temperature != 1.0:
-        log_q = found["model, temperature"] = measuring.model_log_probs(
-            trained.model, held.tokens, plan["window"], eos, trained.temperature
+    temperatures = list(dict.fromkeys((1.0, trained.temperature)))
+    at = [
+        splits["test"]
+        for splits in measuring.model_log_probs(
+            trained.model, {"test": held}, temperatures, eos
         )
+    ]
+    found = {"n-gram": log_p, "model": at[0]}
+    if trained.temperature != 1.0:
+        found["model, temperature"] = at[1]
+    log_q = at[-1]
     if trained.mu is not None:
         found["mixture"] = evaluation.interpolate(log_q, log_p, trained.mu)
     print(f"{name}: {len(held.tokens):,} tokens, {len(text):,} bytes")

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from rlm_tf.generation.stepwise import StepwiseModel
+from rlm_tf.generation.tempered import TemperedStepwise
 from rlm_tf.numerics import at_least_single
 from rlm_tf.restricted import RestrictedModel
 
@@ -110,3 +111,24 @@ def log_mixture(logits: tf.Tensor, log_p: tf.Tensor, mu: float) -> tf.Tensor:
     log_p = log_p + math.log(mu)
     apart = tf.where(log_q == log_p, 0.0, tf.abs(log_q - log_p))
     return tf.maximum(log_q, log_p) + tf.math.log1p(tf.exp(-apart))
+
+
+def tempered_mixture(
+    model: StepwiseModel,
+    temperature: float,
+    mixture: tuple[RestrictedModel, float] | None,
+    prefix: int,
+) -> StepwiseModel:
+    """Returns a model at its temperature, mixed with a restricted model.
+
+    Args:
+        model: The stepwise full model.
+        temperature: Of the full model alone.
+        mixture: The restricted model and its weight mu; None: none.
+        prefix: The token that stands before every text.
+    """
+    if temperature != 1.0:
+        model = TemperedStepwise(model, temperature)
+    if mixture is not None:
+        model = MixtureStepwise(model, *mixture, prefix)
+    return model

@@ -9,14 +9,13 @@ import tensorflow as tf
 
 from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.generation.generate import generate
-from rlm_tf.generation.mixture import MixtureStepwise
+from rlm_tf.generation.mixture import MixtureStepwise, tempered_mixture
 from rlm_tf.generation.stepwise import (
     RecomputedModel,
     StepwiseModel,
     as_stepwise,
     read_tokens,
 )
-from rlm_tf.generation.tempered import TemperedStepwise
 from rlm_tf.restricted import RestrictedModel
 from rlm_tf.serving.arguments import (
     checked,
@@ -81,11 +80,11 @@ class LanguageModelService(tf.Module):
             stepwise = as_stepwise(model, context_length)
             if isinstance(stepwise, RecomputedModel):
                 _check_maps_tokens(stepwise)
-            if temperature != 1.0:
-                stepwise = TemperedStepwise(stepwise, temperature)
-        if mixture is not None:
-            stepwise = MixtureStepwise(stepwise, *mixture, vocabulary.eos_id)
-            weights += mixture[0].weights
+            stepwise = tempered_mixture(
+                stepwise, temperature, mixture, vocabulary.eos_id
+            )
+            if mixture is not None:
+                weights += mixture[0].weights
         features, _ = stepwise.forward(
             tf.zeros([1, 1], tf.int32), stepwise.zero_states(1)
         )

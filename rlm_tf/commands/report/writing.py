@@ -12,13 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.command_line.quiet import native_silence
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.report import contents, figures
 from rlm_tf.commands.report.page import Page, markdown_table
 from rlm_tf.data import Corpus
 from rlm_tf.file_errors import naming
-from rlm_tf.generation.mixture import MixtureStepwise
-from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise
-from rlm_tf.generation.tempered import TemperedStepwise
+from rlm_tf.generation.mixture import tempered_mixture
+from rlm_tf.generation.stepwise import as_stepwise
 from rlm_tf.restricted import KneserNey
 
 _SAMPLES, _SAMPLE_TOKENS = 3, 60
@@ -106,9 +106,10 @@ def write(
     page.items([*results["notes"], *results["vocabulary"], *results["choices"]])
     page.heading("Training")
     training = results["training"]
+    epochs = number_of("epoch", training["epochs"])
     page.paragraph(
-        f"{training['epochs']} epochs in {training['seconds'] / 60:.1f} min; it ended "
-        f"because {training['ended']}."
+        f"{epochs} in {training['seconds'] / 60:.1f} min; it ended because "
+        f"{training['ended']}."
     )
     page.figure(
         "curve",
@@ -136,11 +137,12 @@ def write(
     page.heading("More text")
     _add_forecast(page, corpus, n_gram.order)
     page.heading("Calibration")
-    stepwise: StepwiseModel = as_stepwise(model, None)
-    if results["temperature"] != 1.0:
-        stepwise = TemperedStepwise(stepwise, results["temperature"])
-    if mu is not None:
-        stepwise = MixtureStepwise(stepwise, n_gram, mu, eos)
+    stepwise = tempered_mixture(
+        as_stepwise(model, None),
+        results["temperature"],
+        None if mu is None else (n_gram, mu),
+        eos,
+    )
     reliable = contents.calibration(stepwise, test[:_CALIBRATED_ON], eos)
     page.paragraph(
         f"Expected calibration error of the {served}: "

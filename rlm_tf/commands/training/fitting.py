@@ -14,6 +14,7 @@ import tqdm
 
 from rlm_tf import distribution, evaluation
 from rlm_tf.averaging import TwoTailedAveraging, WeightAveraging
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.training import architectures
 from rlm_tf.commands.training.plan import Plan
 from rlm_tf.data import Corpus, contiguous_batches
@@ -219,13 +220,13 @@ def fit(
             verbose=0,
         )
     curve = read_metrics_log(folder / "metrics.jsonl")
-    why = f"all {plan.epochs} epochs are done"
+    why = "all epochs are done"
     if limit.stopped:
         why = "the time is over"
     elif len(curve) < plan.epochs:
         why = (
-            f"validation has not improved for {plan.patience} epochs, at the "
-            f"{_HALVINGS}rd halving of the learning rate"
+            f"validation has not improved for {number_of('epoch', plan.patience)}, at "
+            f"the {_HALVINGS}rd halving of the learning rate"
         )
     return Fitted(model, averages, len(curve), limit.spent, why, curve)
 
@@ -284,7 +285,7 @@ class Progress(keras.callbacks.Callback):
             shown.append(f"validation {np.exp(row['loss']):.2f}")
             shown.append(f"(best {np.exp(self._averages.best_loss):.2f})")
             if self._plan.seconds is None:
-                shown.append(f"of {self._plan.epochs} epochs")
+                shown.append(f"of {number_of('epoch', self._plan.epochs)}")
             else:
                 left = max(self._plan.seconds - self._limit.spent, 0.0)
                 shown.append(f"{left / 60:.1f} min left")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -11,6 +11,7 @@ import numpy as np
 
 from rlm_tf import evaluation
 from rlm_tf.evaluation import CorpusPerplexity, DynamicEvaluation
+from rlm_tf.evaluation.log_probs import scorer
 from rlm_tf.restricted import RestrictedModel
 
 # Of mu, tuned to an end of [0, 1]: what can be served.
@@ -22,8 +23,10 @@ _RATES = (1e-4, 3e-4, 1e-3)
 _DECAY, _EPSILON = 1e-3, 1e-3
 _CHOSEN_ON = 5000
 _STATISTICS_ROWS = 64
-# Tokens of each part of a text that is read side by side, and most parts.
+# Tokens of each part of a text that is read side by side, and most parts; tokens that
+# all parts read at once.
 _ROW, _MOST_ROWS = 20_000, 32
+_AT_ONCE = 1024
 
 
 class Text(NamedTuple):
@@ -65,23 +68,35 @@ def n_gram_log_probs(model: RestrictedModel, text: Text, prefix: int) -> np.ndar
 
 def model_log_probs(
     model: keras.Model,
-    tokens: np.ndarray,
-    window: int,
+    texts: Mapping[str, Text],
+    temperatures: Sequence[float],
     prefix: int,
-    temperature: float = 1.0,
-) -> np.ndarray:
-    """Returns the log-probabilities that a language model gives a text.
+) -> list[dict[str, np.ndarray]]:
+    """Returns the log-probabilities that a language model gives texts.
 
     Of a long text several parts are read side by side, so long that what their first
     tokens do not see makes no difference.
+
+    Args:
+        model: The language model, whose windows see all that was read before.
+        texts: By name.
+        temperatures: At each, all texts are scored.
+        prefix: `<eos>`.
+
+    Returns:
+        `[N]` by name, for each temperature.
     """
-    return evaluation.target_log_probs(
-        model, tokens, _rows(tokens), window, prefix=prefix, temperature=temperature
-    )
-
-
-def _rows(tokens: np.ndarray) -> int:
-    return int(np.clip(len(tokens) // _ROW, 1, _MOST_ROWS))
+    found: list[dict[str, np.ndarray]] = [{} for _ in temperatures]
+    by_rows: dict[int, list[str]] = {}
+    for name, text in texts.items():
+        rows = int(np.clip(len(text.tokens) // _ROW, 1, _MOST_ROWS))
+        by_rows.setdefault(rows, []).append(name)
+    for rows, names in by_rows.items():
+        with scorer(model, rows, _AT_ONCE // rows, prefix=prefix) as score:
+            for name in names:
+                for log_probs, temperature in zip(found, temperatures, strict=True):
+                    log_probs[name] = score(texts[name].tokens, temperature)
+    return found
 
 
 def measure(
@@ -90,7 +105,6 @@ def measure(
     texts: dict[str, Text],
     *,
     prefix: int,
-    window: int,
 ) -> Measured:
     """Measures on `valid`, where weights are tuned, and on `test`.
 
@@ -99,28 +113,22 @@ def measure(
         n_gram: The n-gram model, with a floor.
         texts: `valid` and `test`.
         prefix: `<eos>`.
-        window: Tokens read at once.
     """
-
-    def scored(
-        function: Callable[[np.ndarray], np.ndarray],
-    ) -> dict[str, np.ndarray]:
-        return {split: function(text.tokens) for split, text in texts.items()}
-
     log_p = {
         split: n_gram_log_probs(n_gram, text, prefix) for split, text in texts.items()
     }
-    log_q = scored(lambda tokens: model_log_probs(model, tokens, window, prefix))
     valid = texts["valid"].tokens
     # Several rows are faster, and as good to compare temperatures.
+    rows = min(_MOST_ROWS, len(valid))
     temperature = evaluation.search_temperature(
-        model, valid, min(_MOST_ROWS, len(valid)), window, prefix=prefix
+        model, valid, rows, _AT_ONCE // rows, prefix=prefix
     )
-    found = {"n-gram": log_p, "model": log_q}
+    temperatures = list(dict.fromkeys((1.0, temperature)))
+    at = model_log_probs(model, texts, temperatures, prefix)
+    found = {"n-gram": log_p, "model": at[0]}
     if temperature != 1.0:
-        log_q = found["model, temperature"] = scored(
-            lambda tokens: model_log_probs(model, tokens, window, prefix, temperature)
-        )
+        found["model, temperature"] = at[1]
+    log_q = at[-1]
     mu = evaluation.tune_interpolation(log_q["valid"], log_p["valid"])
     mu = min(max(mu, _LEAST_MU), _MOST_MU)
     found["mixture"] = {

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.settings import EMBEDDED, TrainSettings
 from rlm_tf.data.text import text_files
 from rlm_tf.data.text.python_docs import python_docs
@@ -141,9 +142,9 @@ def _cut(whole: bytes, name: str, notes: list[str]) -> dict[str, bytes]:
         how = "8:1:1, within lines, which are long"
         parts = text_files.cut(whole, _FIRST, at_lines=False)
     if len(whole) < _LEAST or not all(part.strip() for part in parts):
-        lines = whole.count(b"\n")
+        lines = len(whole.splitlines())
         raise ValueError(
-            f"{name}: a text of {lines} line{'s' * (lines > 1)} and {len(whole):,} "
+            f"{name}: a text of {number_of('line', lines)} and {len(whole):,} "
             f"bytes is too short to be learnt from, and to be cut 8:1:1 for training, "
             f"validation and test; expected {_LEAST:,} bytes at least."
         )

@@ -15,6 +15,7 @@ from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.same_settings import check_same_settings
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands import model_folder
 from rlm_tf.commands.report import writing
 from rlm_tf.commands.settings import RESULTS, SETTINGS, TrainSettings
@@ -89,7 +90,7 @@ class Run:
         for line in plan.lines():
             print(f"  {line}")
         matched = n_gram if counted is not None and plan.imm else None
-        time_text = f"{plan.epochs} epochs"
+        time_text = number_of("epoch", plan.epochs)
         if plan.seconds is not None:
             time_text = f"{plan.seconds / 60:.1f} min"
         print(f"training for at most {time_text}", flush=True)
@@ -101,7 +102,8 @@ class Run:
             strategy=self.settings.strategy,
             resume=self.settings.resume,
         )
-        print(f"training ended after {fitted.epochs} epochs: {fitted.why}", flush=True)
+        after = number_of("epoch", fitted.epochs)
+        print(f"training ended after {after}: {fitted.why}", flush=True)
         self._finish(texts, corpus, n_gram, n_gram_row, plan, fitted)
 
     # === Before training ===
@@ -225,13 +227,7 @@ class Run:
             model.save(self.folder / model_folder.MODEL)
         print("measuring", flush=True)
         held = held_out(corpus)
-        measured = measuring.measure(
-            model,
-            n_gram,
-            held,
-            prefix=eos,
-            window=plan.window,
-        )
+        measured = measuring.measure(model, n_gram, held, prefix=eos)
         warnings = list(texts.warnings)
         dynamic_rate = self._add_dynamic(measured, model, corpus, held, warnings)
         # TensorFlow Text says how it read the pieces, here, too.
