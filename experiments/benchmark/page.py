@@ -33,8 +33,10 @@ def headline(folder: pathlib.Path) -> str:
 
     torch = of_both_widths("lstm", "LSTM", "torch.nn.LSTM:")
     keras = of_both_widths("lstm", "LSTM", "keras.layers.LSTM:")
-    imm = of_both_widths("imm", "one backward pass", "plain step:")
+    imm = of_both_widths("imm", "min_count 1", "plain step:")
+    frequent = of_both_widths("imm", "one backward pass", "plain step:")
     return (
         f"An LSTM step takes {torch} of PyTorch's time, {keras} of Keras'; with IMM in "
-        f"batch {imm} of the plain step's"
+        f"batch {imm} of the plain step's, {frequent} if contexts that come fewer than "
+        "five times in the batch are left out"
     )

@@ -29,7 +29,7 @@ TELLING = (
     ("cells-650", "Mogrifier", "keras.layers.RNN:"),
     ("ratios-650", "Mogrifier", "our LSTM:"),
     ("averages", "fit() with the callback of 2TA", "without it:"),
-    ("imm-200", "one backward pass", "plain step:"),
+    ("imm-200", "min_count 1", "plain step:"),
     ("sampler-200", "k = 10 ", "plain step:"),
     ("memory", "crosstalk gradient, k = 20", "k = 1:"),
     ("latents", "VIMCO", "PyTorch:"),

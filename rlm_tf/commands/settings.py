@@ -44,7 +44,11 @@ class TrainSettings:
         None, "More text, which may be counted but not trained on."
     )
     output_dir: str | None = setting(None, "Folder of the model and its report.")
-    minutes: float = setting(30.0, "Time for everything, evaluation included.")
+    minutes: float = setting(
+        30.0,
+        "Time for everything: reading, training, and what takes about a minute of two "
+        "cores whatever is given: measuring, export and report.",
+    )
     epochs: int | None = setting(
         None, "Passes over the text, instead of --minutes: repeatable to the bit."
     )
@@ -137,6 +141,7 @@ class ExportSettings:
     mixture: bool = setting(
         True, "Whether the n-gram is served with the model, as it was trained for."
     )
+    n_gram: bool = setting(False, "Whether the n-gram is served alone.")
     overwrite: bool = setting(False, "Whether a SavedModel there is replaced.")
 
 

@@ -23,9 +23,13 @@ from rlm_tf.commands.settings import (
     check_folder,
 )
 from rlm_tf.commands.training import measuring, reading
+from rlm_tf.data import Vocabulary
 from rlm_tf.data.text.corpora import encoded_corpus
 from rlm_tf.data.text.tokenisation import SUBWORD_RULES
 from rlm_tf.serving import export_language_model
+
+# Of an n-gram that is served alone.
+_LEAST_FLOOR = 1e-6
 
 
 def evaluate(settings: EvaluateSettings) -> None:
@@ -79,14 +83,32 @@ def evaluate(settings: EvaluateSettings) -> None:
 def score(settings: ScoreSettings) -> None:
     """Scores the lines of standard input."""
     loaded = _load_served(settings.model, "rlm_tf score")
+    with native_silence():
+        vocabulary = Vocabulary.load(
+            pathlib.Path(str(settings.model)) / model_folder.VOCABULARY
+        )
     print("nats\ttokens\tbits_per_byte\ttext")
     for number, lines in _batches(sys.stdin.buffer, settings.batch_size):
-        answer = _asked(loaded.score, tf.constant(lines), where=f"line {number}")
-        totals, lengths = answer["total"].numpy(), answer["lengths"].numpy()
-        for line, total, length in zip(lines, totals, lengths, strict=True):
-            bits = -float(total) / math.log(2) / max(len(line), 1)
-            text = line.decode("utf-8", "replace")
-            print(f"{total:.4f}\t{length}\t{bits:.4f}\t{text}", flush=True)
+        try:
+            _show_scores(loaded, vocabulary, number, lines)
+        except ValueError:
+            # Those before the line that is at fault are scored, and it is named.
+            for place, line in enumerate(lines):
+                _show_scores(loaded, vocabulary, number + place, [line])
+
+
+def _show_scores(
+    loaded: Any, vocabulary: Vocabulary, number: int, lines: list[bytes]
+) -> None:
+    answer = _asked(loaded.score, tf.constant(lines), where=f"line {number}")
+    totals, lengths = answer["total"].numpy(), answer["lengths"].numpy()
+    for line, total, length in zip(lines, totals, lengths, strict=True):
+        text = line.decode("utf-8", "replace")
+        size = len(line)
+        if vocabulary.normalises:
+            size = len(vocabulary.decode(vocabulary.encode(text)).encode())
+        bits = -float(total) / math.log(2) / max(size, 1)
+        print(f"{total:.4f}\t{length}\t{bits:.4f}\t{text}", flush=True)
 
 
 def generate(settings: GenerateSettings) -> None:
@@ -108,25 +130,49 @@ def generate(settings: GenerateSettings) -> None:
         )
         if settings.samples > 1:
             print(f"--- seed {settings.seed + number}")
-        text = answer["text"].numpy()[0].decode("utf-8", "replace")
-        print(settings.prompt + text)
+        full, new = (
+            answer[name].numpy()[0].decode("utf-8", "replace")
+            for name in ("full_text", "text")
+        )
+        print(_continued(settings.prompt, full, new))
+
+
+def _continued(prompt: str, full: str, new: str) -> str:
+    """Returns a prompt and what was said after it.
+
+    Args:
+        prompt: As it was given.
+        full: Both as the model read and wrote them; its words may be unknown.
+        new: What was said.
+    """
+    if full.startswith(prompt):
+        return full
+    read = full.removesuffix(new)
+    return prompt + read[len(read.rstrip()) :] + new
 
 
 def export(settings: ExportSettings) -> None:
     """Writes a SavedModel of a trained model."""
     trained = model_folder.load_folder(settings.model, "rlm_tf export")
     mixture = trained.mixture if settings.mixture else None
+    model: Any = trained.model
+    options: dict[str, Any] = {"mixture": mixture, "temperature": trained.temperature}
+    if settings.n_gram:
+        n_gram = trained.n_gram
+        # Validation text may need none, and other texts one.
+        model, options = n_gram.with_floor(max(n_gram.floor, _LEAST_FLOOR)), {}
     with native_silence():
         path = export_language_model(
-            trained.model,
+            model,
             trained.vocabulary,
             pathlib.Path(str(settings.output_dir)),
-            mixture=mixture,
-            temperature=trained.temperature,
             overwrite=settings.overwrite,
+            **options,
         )
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     what = "the model alone" if mixture is None else f"the mixture, mu {mixture[1]:.3f}"
+    if settings.n_gram:
+        what = "the n-gram alone"
     print(f"{path}: {what}, {size / 1e6:.1f} MB")
     if trained.vocabulary.rule in SUBWORD_RULES:
         print("import tensorflow_text before loading it")

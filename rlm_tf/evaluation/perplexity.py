@@ -300,6 +300,8 @@ def interpolated_perplexity(
     batch_size: int,
     window: int,
     prefix: int,
+    num_bytes: int | None = None,
+    num_words: int | None = None,
 ) -> list[CorpusPerplexity]:
     """Returns the perplexity of `(1 - mu) Q + mu P` for one or more weights.
 
@@ -313,6 +315,8 @@ def interpolated_perplexity(
         batch_size: See `target_log_probs`.
         window: See `target_log_probs`.
         prefix: The token before the first, `<eos>` as a rule.
+        num_bytes: See `perplexity_of`.
+        num_words: See `perplexity_of`.
 
     Returns:
         One result per weight.
@@ -323,7 +327,7 @@ def interpolated_perplexity(
     log_q = target_log_probs(model, tokens, batch_size, window, prefix=prefix)
     log_p = restricted_target_log_probs(restricted_model, tokens, prefix=prefix)
     return [
-        perplexity_of(interpolate(log_q, log_p, float(weight)))
+        perplexity_of(interpolate(log_q, log_p, float(weight)), num_bytes, num_words)
         for weight in np.atleast_1d(mu)
     ]
 

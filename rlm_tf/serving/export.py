@@ -47,7 +47,8 @@ def export_language_model(
     restricted model of a mixture; optimiser, carried states, other restricted models
     and training texts stay behind. It consists of operations
     of plain TensorFlow, so `import tensorflow` and an unmodified TensorFlow Serving
-    load it, on any device.
+    load it, on any device; with a vocabulary of subwords `import tensorflow_text` is
+    needed, too, and a server with its operations.
 
     It is compared with `model` before it takes its place: see `write_saved_model`.
 
@@ -73,15 +74,18 @@ def export_language_model(
         FileExistsError: If there is something at `path` that may not be replaced.
         ValueError: If model and vocabulary do not belong together, if a model without
             states comes without `context_length`, if a weight holds NaN or infinity
-            (but minus infinity in a bias, which forbids a word), if the graph has
+            (but minus infinity in a bias, which forbids a word), if a restricted model
+            that is served alone gives a word no probability, if the graph has
             operations that need XLA or a GPU, if TensorFlow could not read files of
             that name, or if the SavedModel's numbers are not the model's.
     """
     _check_kinds(model, vocabulary, mixture)
-    if temperature != 1.0 and isinstance(model, RestrictedModel):
-        raise ValueError(
-            "export_language_model: a restricted model alone has no `temperature`."
-        )
+    if isinstance(model, RestrictedModel):
+        if temperature != 1.0:
+            raise ValueError(
+                "export_language_model: a restricted model alone has no `temperature`."
+            )
+        _check_floor(model, vocabulary.eos_id)
     path = pathlib.Path(path)
     check_export_path(path, overwrite)
     if not isinstance(model, RestrictedModel):
@@ -128,6 +132,21 @@ def _check_kinds(
                 f"export_language_model: `{name}` must be a {expected}, found "
                 f"{type(value).__name__}."
             )
+
+
+def _check_floor(model: RestrictedModel, prefix: int) -> None:
+    """Raises ValueError if some word has no probability: nothing answers -inf."""
+    if model.vocabulary_size is None:
+        return
+    context = np.full([1, model.context_length], prefix, np.int64)
+    log_probs = model.log_probs(context).numpy()[0]
+    missing = int(np.isneginf(log_probs).sum())
+    if missing:
+        raise ValueError(
+            f"export_language_model: {type(model).__name__} gives {missing:,} of "
+            f"{len(log_probs):,} tokens no probability, texts with them would score "
+            "-inf; give it a floor (`with_floor`, `rlm_tf.evaluation.tune_floor`)."
+        )
 
 
 def _portable_model(model: keras.Model) -> keras.Model:

@@ -44,7 +44,8 @@ class LanguageModelService(tf.Module):
     them. Invalid UTF-8 is replaced by U+FFFD (under the rule `bytes` it stays). A text
     of more than MAX_TEXT_BYTES or MAX_TEXT_TOKENS is an error.
 
-    Only operations of plain TensorFlow are used. The module tracks the weights of the
+    Only operations of plain TensorFlow are used, and with subwords those of TensorFlow
+    Text. The module tracks the weights of the
     model and the vocabulary, not the Keras model: no optimiser, no metric, no
     carried state.
 

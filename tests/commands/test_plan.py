@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
+from rlm_tf.commands.model_folder import VOCABULARY
 from rlm_tf.commands.settings import DROPOUTS, TrainSettings
-from rlm_tf.commands.training import architectures, vocabularies
+from rlm_tf.commands.training import architectures, reading, running, vocabularies
 from rlm_tf.commands.training.plan import (
     Amounts,
     first_plan,
@@ -119,6 +120,23 @@ def test_less_time_than_was_spent_leaves_some():
     assert found.seconds > 0 and found.every_steps is not None
 
 
+def test_what_comes_after_training_is_left_time():
+    settings = dataclasses.replace(SETTINGS, minutes=5, width=256)
+    plan = plan_of(200_000, width=256)
+
+    def seconds(**after: float) -> float:
+        found = fit_to_time(plan, settings, 200_000, 0.1, 20.0, **after).seconds
+        assert found is not None
+        return found
+
+    assert seconds() == pytest.approx(300 * 0.85 - 20)
+    few, many = seconds(held_out_tokens=70_000), seconds(held_out_tokens=350_000)
+    # A step reads 700 tokens.
+    assert few - many == pytest.approx(1.5 * 400 * 0.1)
+    assert few - seconds(held_out_tokens=70_000, n_gram_seconds=7.0) == 7.0
+    assert seconds(held_out_tokens=10**8) == pytest.approx(280 / 2)
+
+
 def test_costs_and_steps():
     plan = plan_of(100_000)
     assert relative_cost(plan, plan.width) == 1.0
@@ -151,6 +169,20 @@ def test_vocabularies_of_every_rule(rule, options, size):
     vocabulary = vocabularies.make_vocabulary(text, rule, settings)
     assert vocabulary.rule == rule
     assert size is None or len(vocabulary) == size
+
+
+def test_a_size_that_is_not_possible_is_told(tmp_path, capsys):
+    (tmp_path / "a.txt").write_bytes(b"one two one two three three\nonce\n" * 90)
+    (tmp_path / "out").mkdir()
+    for size, told in ((5000, True), (280, False)):
+        asked = TrainSettings(
+            text=str(tmp_path / "a.txt"), max_size=size, output_dir=str(tmp_path)
+        )
+        run = running.Run(asked, tmp_path / "out")
+        run.read_corpus(reading.read_texts(asked))
+        shown = capsys.readouterr().out
+        assert ("warning: --max_size=5,000 pieces are not possible" in shown) is told
+        (tmp_path / "out" / VOCABULARY).unlink()
 
 
 def test_options_of_other_rules_are_refused():

@@ -58,6 +58,23 @@ def test_given_splits_stay_and_more_text_is_counted(tmp_path):
     )
     assert texts.splits["valid"] == b"valid" * 50 + b"\n"
     assert texts.counted == b"count" * 50 + b"\n"
+    assert not texts.warnings
+
+
+def test_counted_text_with_held_out_lines_is_told(tmp_path):
+    path = written(tmp_path / "a.txt", numbered(1000))
+    texts = reading.read_texts(settings(path, count_text=str(path)))
+    assert texts.warnings[-1].startswith(
+        "100 % of a held-out text are lines of --count_text"
+    )
+
+
+def test_a_given_test_text_is_measured_whole(tmp_path):
+    paths = {n: written(tmp_path / n, numbered(20_000)) for n in ("train", "test")}
+    texts = reading.read_texts(
+        settings(paths["train"], valid=str(paths["test"]), test=str(paths["test"]))
+    )
+    assert texts.splits["test"] == numbered(20_000)
 
 
 def test_of_a_large_text_whole_lines_of_the_first_part_are_used(tmp_path):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html.parser
+import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.commands.report import contents
+from rlm_tf.commands.report import contents, writing
 from rlm_tf.commands.report.page import Page, markdown_table
+from rlm_tf.commands.training import measuring, results
 from rlm_tf.data import Corpus, Vocabulary
 from rlm_tf.data.text.corpora import encoded_corpus
 from rlm_tf.data.text.python_docs import python_docs
@@ -45,6 +47,19 @@ def test_words_that_cost_most_are_sums_over_their_pieces():
     assert [r.share for r in found] == sorted((r.share for r in found), reverse=True)
 
 
+def test_pieces_of_scripts_without_blanks_are_words():
+    text = "\u6211\u4eec\u770b\u4e66\u3002\nthe tree\n" * 20
+    vocabulary = Vocabulary.build(text, "sentencepiece-unigram", max_size=300)
+    seen = text + "the \u9f98\u9f98\n"  # in bytes
+    tokens = vocabulary.encode(seen)
+    found = contents.costly_words(vocabulary, tokens, np.full(len(tokens), -1.0), 100)
+    times = {row.word: row.times for row in found}
+    assert times["\u9f98"] == 2 and times["the"] == 21
+    assert max(len(word) for word in times if word.isalpha()) <= 5
+    joined = "".join(word * times[word] for word in times if word > "\u3000")
+    assert sorted(joined) == sorted(sign for sign in seen if sign > "\u3000")
+
+
 def test_words_of_a_vocabulary_of_words_are_its_tokens(corpus):
     log_probs = np.full(len(corpus.test), -2.0)
     found = contents.costly_words(corpus.vocabulary, corpus.test, log_probs, most=3)
@@ -62,6 +77,23 @@ def test_the_forecast_goes_on_from_what_is_measured(corpus):
     assert found.measured == [True] * 4 + [False] * 3
     assert found.bits_per_byte == sorted(found.bits_per_byte, reverse=True)
     assert found.bits_per_byte[-1] > 0
+    given = contents.forecast(
+        corpus, corpus.train, 3, np.full(len(corpus.test), -0.5 * np.log(2))
+    )
+    assert given is not None and corpus.num_bytes is not None
+    assert given.bits_per_byte[:3] == found.bits_per_byte[:3]
+    tokens_per_byte = len(corpus.test) / corpus.num_bytes.test
+    assert given.bits_per_byte[3] == pytest.approx(0.5 * tokens_per_byte)
+
+
+def test_perplexities_of_words_beyond_all_floats_are_left_out():
+    held = {"test": measuring.Text(np.zeros(800, np.int32), 2400, 2)}
+    found = results.scores_of({"model": {"test": np.full(800, -2.0)}}, held)
+    row = found["model"]["test"]
+    assert row["perplexity_per_word"] is None
+    assert row["perplexity"] == pytest.approx(np.exp(2.0))
+    assert writing.per_word(row["perplexity_per_word"]) == ""
+    json.dumps(found, allow_nan=False)
 
 
 def test_calibration_is_that_of_whole_rows(corpus):

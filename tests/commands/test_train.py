@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from rlm_tf.command_line import run_lock
 from rlm_tf.commands import compare, settings, using
@@ -20,6 +22,7 @@ from rlm_tf.commands.settings import TrainSettings
 from rlm_tf.commands.training import reading, running
 from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.evaluation import interpolate, restricted_target_log_probs, target_log_probs
+from rlm_tf.serving.arguments import MAX_TEXT_BYTES
 
 pytestmark = pytest.mark.slow
 
@@ -113,6 +116,14 @@ def test_the_same_command_finds_it_done_and_another_is_refused(trained, small, c
         running.run(small)
 
 
+def test_what_a_kill_left_of_the_settings_is_no_obstacle(small, tmp_path):
+    (tmp_path / ".settings.json.123").write_text("{")
+    given = dataclasses.replace(small, output_dir=str(tmp_path))
+    texts = reading.read_texts(given)
+    assert not running.Run(given, tmp_path).is_done(texts)
+    assert (tmp_path / "settings.json").exists()
+
+
 def test_a_folder_of_something_else_is_left_alone(small, tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ValueError, match="has files of something else"):
@@ -163,6 +174,16 @@ def test_lines_are_scored_each_on_its_own(trained, monkeypatch, capsys):
     assert rows[2][:3] == ["0.0000", "0", "0.0000"] or float(rows[2][0]) == 0
 
 
+def test_the_line_that_cannot_be_scored_is_named(trained, monkeypatch, capsys):
+    class Stdin:
+        buffer = io.BytesIO(b"The object\n" + b"a" * (MAX_TEXT_BYTES + 1) + b"\nThe\n")
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    with pytest.raises(ValueError, match=r"^line 2: .*at most"):
+        using.score(settings.ScoreSettings(model=str(trained), batch_size=3))
+    assert capsys.readouterr().out.splitlines()[-1].endswith("\tThe object")
+
+
 def test_generate_goes_on_from_the_prompt(trained, capsys):
     options = settings.GenerateSettings(
         model=str(trained), prompt="The object", max_tokens=5, samples=2
@@ -174,6 +195,29 @@ def test_generate_goes_on_from_the_prompt(trained, capsys):
     assert capsys.readouterr().out == first
     with pytest.raises(ValueError, match="top_p"):
         using.generate(dataclasses.replace(options, top_p=2.0))
+
+
+def test_a_prompt_of_unknown_words_stays_as_it_is():
+    assert using._continued("a cat", "a cat sat", " sat") == "a cat sat"
+    assert using._continued("a zebra", "a <unk> sat", "sat") == "a zebra sat"
+    assert using._continued("a zebra", "a <unk>, or", ", or") == "a zebra, or"
+
+
+@pytest.mark.landing
+def test_the_n_gram_can_be_served_alone(trained, tmp_path, capsys):
+    options = settings.ExportSettings(
+        model=str(trained), output_dir=str(tmp_path / "x"), n_gram=True
+    )
+    using.export(options)
+    assert "the n-gram alone" in capsys.readouterr().out
+    loaded = tf.saved_model.load(str(tmp_path / "x"))
+    found = load_folder(str(trained), "test")
+    ids = found.vocabulary.encode("The object\u9f98")
+    expected = restricted_target_log_probs(
+        found.n_gram, ids, prefix=found.vocabulary.eos_id
+    )
+    answer = loaded.score(tf.constant(["The object\u9f98"]))
+    np.testing.assert_allclose(answer["log_probs"][0], expected, atol=1e-4)
 
 
 def test_export_writes_the_model_alone_on_demand(trained, tmp_path, capsys):

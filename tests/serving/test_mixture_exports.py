@@ -174,6 +174,8 @@ def test_no_probability_is_lost():
 
 
 def test_mistakes(vocabulary, model, restricted, tmp_path):
+    with pytest.raises(ValueError, match=r"KneserNey gives \d+ of .* no probability"):
+        export_language_model(restricted, vocabulary, tmp_path / "x")
     path = tmp_path / "x"
     for mu in (0.0, 1.0, np.nan):
         with pytest.raises(ValueError, match=r"`mu` must be in \(0, 1\)"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ import tensorflow as tf
 
 from rlm_tf import evaluation
 from rlm_tf.data import Corpus, Vocabulary
+from rlm_tf.data.text.corpus_summary import UNSPACED
 from rlm_tf.data.text.tokenisation import EOS, SUBWORD_RULES
 from rlm_tf.evaluation.reliability import Reliability, reliability
 from rlm_tf.generation.stepwise import StepwiseModel
@@ -19,6 +22,7 @@ _SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)
 _TIMES = (2, 4, 10)
 _WINDOW = 256
 _BLANK = "\u2581"
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
 class Costly(NamedTuple):
@@ -53,7 +57,7 @@ def costly_words(
     found: dict[str, tuple[int, float]] = {}
     for start, end, cost in zip(starts, ends, costs, strict=True):
         names = (vocabulary.tokens[i] for i in tokens[start:end])
-        word = "".join(names).replace(_BLANK, " ").strip() or "(blank)"
+        word = _written(names).replace(_BLANK, " ").strip() or "(blank)"
         times, total = found.get(word, (0, 0.0))
         found[word] = (times + 1, total + cost)
     first = sorted(found.items(), key=lambda item: (-item[1][1], item[0]))[:most]
@@ -65,8 +69,26 @@ def costly_words(
 
 
 def _begins_word(piece: str) -> bool:
-    """Whether a word begins with a piece: a blank, the end of a line, a sign."""
-    return piece == EOS or piece.startswith(_BLANK) or not piece[0].isalnum()
+    """Whether a word begins with a piece: a blank, the end of a line, a sign.
+
+    Pieces of scripts without blanks are words, and what is written in bytes begins with
+    the first of a character.
+    """
+    byte = _BYTE.fullmatch(piece)
+    if byte is not None:
+        return int(byte[1], 16) & 0xC0 != 0x80
+    if piece == EOS or piece.startswith(_BLANK) or UNSPACED.match(piece):
+        return True
+    return not piece[0].isalnum()
+
+
+def _written(pieces: Iterable[str]) -> str:
+    """Returns what is written in pieces, some of which may be bytes."""
+    parts = []
+    for piece in pieces:
+        byte = _BYTE.fullmatch(piece)
+        parts.append(piece.encode() if byte is None else bytes([int(byte[1], 16)]))
+    return b"".join(parts).decode("utf-8", "replace")
 
 
 class Forecast(NamedTuple):
@@ -84,13 +106,17 @@ class Forecast(NamedTuple):
     measured: list[bool]
 
 
-def forecast(corpus: Corpus, text: np.ndarray, order: int) -> Forecast | None:
+def forecast(
+    corpus: Corpus, text: np.ndarray, order: int, whole: np.ndarray | None = None
+) -> Forecast | None:
     """Fits the scaling law to n-gram models of parts of a text.
 
     Args:
         corpus: Its validation text tunes floors, its test text is scored.
         text: The tokens that are counted.
         order: Of the n-gram models.
+        whole: Log-probabilities of the test text under the model of all of `text`;
+            None: they are computed.
 
     Returns:
         None if the loss does not fall with the amount.
@@ -98,11 +124,13 @@ def forecast(corpus: Corpus, text: np.ndarray, order: int) -> Forecast | None:
     eos, amounts, nats = corpus.vocabulary.eos_id, [], []
     for share in _SHARES:
         amount = int(share * len(text))
-        model = KneserNey(order).fit(text[:amount], len(corpus.vocabulary))
-        floor = evaluation.tune_floor(model, corpus.valid, prefix=eos)
-        found = evaluation.restricted_target_log_probs(
-            model.with_floor(floor), corpus.test, prefix=eos
-        )
+        found = whole if share == 1.0 else None
+        if found is None:
+            model = KneserNey(order).fit(text[:amount], len(corpus.vocabulary))
+            floor = evaluation.tune_floor(model, corpus.valid, prefix=eos)
+            found = evaluation.restricted_target_log_probs(
+                model.with_floor(floor), corpus.test, prefix=eos
+            )
         amounts.append(amount)
         nats.append(-float(found.mean()))
     try:

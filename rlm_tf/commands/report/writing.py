@@ -135,7 +135,9 @@ def write(
         ]
     )
     page.heading("More text")
-    _add_forecast(page, corpus, n_gram.order)
+    only_counted = results["n_gram"]["only_counted"]
+    whole = None if only_counted else log_probs["n-gram"]["test"]
+    _add_forecast(page, corpus, n_gram.order, whole)
     page.heading("Calibration")
     stepwise = tempered_mixture(
         as_stepwise(model, None),
@@ -202,14 +204,17 @@ def _about_rows(results: dict[str, Any]) -> Sequence[str]:
     return lines
 
 
-def _add_forecast(page: Page, corpus: Corpus, order: int) -> None:
-    found = contents.forecast(corpus, corpus.train, order)
+def _add_forecast(
+    page: Page, corpus: Corpus, order: int, whole: np.ndarray | None
+) -> None:
+    found = contents.forecast(corpus, corpus.train, order, whole)
     if found is None:
         page.paragraph("The n-gram does not get better with text: no forecast.")
         return
     page.paragraph(
         "What more of the same text would bring the n-gram, by the scaling law "
         "E + B / D^b of its parts; the model is not trained on parts."
+        + (" Text that is only counted is left out." if whole is None else "")
     )
     rows = [("tokens", "test bits/byte", "")]
     for tokens, bits, measured in zip(*found, strict=True):

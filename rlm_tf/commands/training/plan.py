@@ -14,8 +14,13 @@ _FEW_EPOCHS = (12, 6)
 _SMALL = 1_000_000
 # Passes over the text that a model of the chosen width should see.
 _LEAST_EPOCHS = {True: 20, False: 4}
-# Of the time: what is left for measuring and exporting.
+# Most of the time that is for training, and least of what is left when it begins.
 _TRAINING_SHARE = 0.85
+_LEAST_SHARE = 0.5
+# What export and report take on two cores, with any text; what measuring a held-out
+# token costs at both temperatures and in the search for one, trainings on a token.
+_EXPORT_SECONDS = 40.0
+_MEASURING = 1.5
 _LEAST_SECONDS = 5.0
 # An evaluation of averages at least so often in all, and at most every so many steps.
 _EVALUATIONS = 25
@@ -172,6 +177,9 @@ def fit_to_time(
     train_tokens: int,
     step_seconds: float,
     spent: float,
+    *,
+    held_out_tokens: int = 0,
+    n_gram_seconds: float = 0.0,
 ) -> Plan:
     """Returns the plan of a run that is over in time.
 
@@ -181,18 +189,30 @@ def fit_to_time(
         train_tokens: In a pass.
         step_seconds: A training step of the planned width takes so long.
         spent: Seconds since the command was started.
+        held_out_tokens: Of the validation and the test text, which are measured.
+        n_gram_seconds: Counting all n-grams takes so long; those of parts of the text
+            are counted for the report.
     """
-    seconds = max(60 * settings.minutes * _TRAINING_SHARE - spent, _LEAST_SECONDS)
+    left = 60 * settings.minutes - spent
+
+    def training_seconds(each: float) -> float:
+        token = each / (plan.batch_size * plan.window)
+        after = _EXPORT_SECONDS + _MEASURING * held_out_tokens * token + n_gram_seconds
+        until = min(60 * settings.minutes * _TRAINING_SHARE - spent, left - after)
+        return max(until, left * _LEAST_SHARE, _LEAST_SECONDS)
+
     steps = steps_of(train_tokens, plan.batch_size, plan.window)
     least = _LEAST_EPOCHS[train_tokens < _SMALL]
     width, reasons = plan.width, dict(plan.reasons)
     each = step_seconds
+    seconds = training_seconds(each)
     architecture = architectures.OF[plan.architecture]
     if settings.width is None:
         widths = architecture.narrower
         while seconds < least * steps * each and width > widths[-1]:
             width = next(narrower for narrower in widths if narrower < width)
             each = step_seconds * relative_cost(plan, width)
+            seconds = training_seconds(each)
         if width != plan.width:
             reasons["width"] = (
                 f"{plan.width} would see the text {seconds / steps / step_seconds:.1f} "

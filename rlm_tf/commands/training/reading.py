@@ -67,12 +67,12 @@ def read_texts(settings: TrainSettings) -> Texts:
     else:
         whole = _first_part(read_text(name), name, most, warnings)
         splits = _cut(whole, name, notes)
-    for split in SPLITS[1:]:
-        if len(splits[split]) > _MOST_HELD_OUT:
-            splits[split] = _cut_to(splits[split], _MOST_HELD_OUT)
-            notes.append(
-                f"{split}: its first {len(splits[split]) / 1e6:.1f} MB are measured"
-            )
+        for split in SPLITS[1:]:
+            if len(splits[split]) > _MOST_HELD_OUT:
+                splits[split] = _cut_to(splits[split], _MOST_HELD_OUT)
+                notes.append(
+                    f"{split}: its first {len(splits[split]) / 1e6:.1f} MB are measured"
+                )
     counted = None
     if settings.count_text is not None:
         counted = read_text(settings.count_text)
@@ -80,6 +80,7 @@ def read_texts(settings: TrainSettings) -> Texts:
     notes[:0] = list(_looked_at(splits, warnings))
     if counted is not None:
         notes.append(f"counted, too: {settings.count_text}, {_size(counted)}")
+        _warn_of_shared(_shared(splits, counted), "--count_text", warnings)
     return Texts(name, splits, counted, notes, warnings)
 
 
@@ -168,23 +169,32 @@ def _looked_at(splits: dict[str, bytes], warnings: list[str]) -> Iterator[str]:
     yield f"scripts: {_scripts(whole[:_SAMPLE].decode('utf-8', 'ignore'))}"
     counts = collections.Counter(lines)
     repeated = sum(count for count in counts.values() if count > 1) / len(lines)
-    seen = set(splits["train"].split(b"\n"))
-    shared = {}
-    for split in ("valid", "test"):
-        own = [line for line in splits[split].split(b"\n") if line.strip()]
-        # Short lines recur in any text.
-        size = sum(len(line) for line in own)
-        known = sum(len(line) for line in own if line in seen)
-        shared[split] = known / max(size, 1)
+    shared = _shared(splits, splits["train"])
     yield (
         f"repeated: {100 * repeated:.1f} % of the lines occur more than once; of the "
         f"validation text {100 * shared['valid']:.1f} % and of the test text "
         f"{100 * shared['test']:.1f} % are lines of the training text"
     )
+    _warn_of_shared(shared, "the training text", warnings)
+
+
+def _shared(splits: dict[str, bytes], known: bytes) -> dict[str, float]:
+    """Returns the share of each held-out text that are lines of a text."""
+    seen = set(known.split(b"\n"))
+    shared = {}
+    for split in ("valid", "test"):
+        own = [line for line in splits[split].split(b"\n") if line.strip()]
+        # Short lines recur in any text.
+        size = sum(len(line) for line in own)
+        shared[split] = sum(len(line) for line in own if line in seen) / max(size, 1)
+    return shared
+
+
+def _warn_of_shared(shared: dict[str, float], where: str, warnings: list[str]) -> None:
     if max(shared.values()) > _MOST_REPEATED:
         warnings.append(
-            f"{100 * max(shared.values()):.0f} % of a held-out text are lines of the "
-            "training text: numbers below are better than on new text. Remove doubled "
+            f"{100 * max(shared.values()):.0f} % of a held-out text are lines of "
+            f"{where}: numbers below are better than on new text. Remove doubled "
             "lines, or give --valid and --test"
         )
 

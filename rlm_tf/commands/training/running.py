@@ -27,8 +27,10 @@ from rlm_tf.commands.training.plan import (
     fit_to_time,
     steps_of,
 )
+from rlm_tf.commands.training.results import held_out, scores_of, verdict
 from rlm_tf.data import Corpus, Vocabulary
 from rlm_tf.data.text.corpora import encoded_corpus
+from rlm_tf.data.text.tokenisation import SUBWORD_RULES
 from rlm_tf.file_errors import naming
 from rlm_tf.models import count_parameters
 from rlm_tf.models.language.interface import language_model_of
@@ -52,7 +54,6 @@ _FILES = (
 )
 # Settings that say nothing of what is trained.
 _NO_SETTINGS = ("output_dir", "resume", "overwrite", "dynamic")
-_MUCH = 0.9
 
 
 def run(settings: TrainSettings) -> None:
@@ -79,14 +80,14 @@ class Run:
         """Does what is not done yet."""
         print(f"{self.settings.text} -> {self.folder}", flush=True)
         texts = reading.read_texts(self.settings)
-        if self._is_done(texts):
+        if self.is_done(texts):
             print(f"done before: {self.folder / 'report.md'} (--overwrite trains anew)")
             return
         for line in texts.notes:
             print(f"  {line}")
-        corpus, counted = self._corpus(texts)
+        corpus, counted = self.read_corpus(texts)
         n_gram, n_gram_row = self._n_gram(corpus, counted)
-        plan = self._plan(corpus, counted, n_gram)
+        plan = self._plan(corpus, counted, n_gram, n_gram_row["seconds"])
         for line in plan.lines():
             print(f"  {line}")
         matched = n_gram if counted is not None and plan.imm else None
@@ -108,7 +109,7 @@ class Run:
 
     # === Before training ===
 
-    def _is_done(self, texts: reading.Texts) -> bool:
+    def is_done(self, texts: reading.Texts) -> bool:
         """Whether the folder has this run's results; removes what is not wanted."""
         settings_file = self.folder / SETTINGS
         wanted = {
@@ -132,7 +133,11 @@ class Run:
                 return True
             if not self.settings.resume:
                 writing.remove_all(self.folder, _FILES)
-        elif self.folder.is_dir() and any(self.folder.iterdir()):
+        elif self.folder.is_dir() and any(
+            # What a kill left of writing the settings is no other's file.
+            not file.name.startswith(f".{SETTINGS}.")
+            for file in self.folder.iterdir()
+        ):
             raise ValueError(
                 f"--output_dir={self.folder} has files of something else; name a new "
                 "folder."
@@ -140,7 +145,7 @@ class Run:
         write_json(settings_file, wanted)
         return False
 
-    def _corpus(self, texts: reading.Texts) -> tuple[Corpus, np.ndarray | None]:
+    def read_corpus(self, texts: reading.Texts) -> tuple[Corpus, np.ndarray | None]:
         """Returns the corpus, and the tokens that are only counted."""
         path = self.folder / model_folder.VOCABULARY
         rule, why = vocabularies.choose_rule(texts.splits["train"], self.settings)
@@ -152,14 +157,25 @@ class Run:
                 vocabulary = vocabularies.make_vocabulary(
                     texts.splits["train"], rule, self.settings
                 )
-                vocabulary.save(path)
+                with naming(path):
+                    vocabulary.save(path)
         paths = dict.fromkeys(reading.SPLITS, texts.name)
         corpus = encoded_corpus(texts.name, texts.splits, vocabulary, paths)
         summary = corpus.summary
         assert summary is not None
         print(f"  rule: {rule} ({why})")
+        if vocabulary.normalises:
+            note = "bytes, and bits per byte, are those of the text after NFKC"
+            print(f"  {note}")
+            texts.notes.append(note)
         for line in summary.lines():
             print(f"  {line}")
+        asked, found = self.settings.max_size, len(vocabulary)
+        if rule in SUBWORD_RULES and asked not in (None, found):
+            print(
+                f"warning: --max_size={asked:,} pieces are not possible for this text; "
+                f"there are {found:,}"
+            )
         for line in (*texts.warnings, *summary.warnings()):
             print(f"warning: {line}")
         counted = None
@@ -186,10 +202,19 @@ class Run:
             f"{found.perplexity:.2f}, {found.bits_per_byte:.3f} bits per byte",
             flush=True,
         )
-        return model, {"order": order, "floor": model.floor, "seconds": seconds}
+        return model, {
+            "order": order,
+            "floor": model.floor,
+            "seconds": seconds,
+            "only_counted": 0 if counted is None else len(counted),
+        }
 
     def _plan(
-        self, corpus: Corpus, counted: np.ndarray | None, n_gram: KneserNey
+        self,
+        corpus: Corpus,
+        counted: np.ndarray | None,
+        n_gram: KneserNey,
+        n_gram_seconds: float,
     ) -> Plan:
         """Returns the plan, the one that an earlier process made if there is one."""
         path = self.folder / model_folder.PLAN
@@ -206,7 +231,15 @@ class Run:
             step = fitting.step_seconds(plan, corpus, matched)
             print(f"  a step of width {plan.width} takes {1000 * step:.0f} ms")
             spent = time.monotonic() - self.began
-            plan = fit_to_time(plan, self.settings, len(corpus.train), step, spent)
+            plan = fit_to_time(
+                plan,
+                self.settings,
+                len(corpus.train),
+                step,
+                spent,
+                held_out_tokens=len(corpus.valid) + len(corpus.test),
+                n_gram_seconds=n_gram_seconds,
+            )
         write_json(path, dataclasses.asdict(plan))
         return plan
 
@@ -263,7 +296,7 @@ class Run:
             "seconds": time.monotonic() - self.began,
             "saved_model_megabytes": _size(path) / 1e6,
         }
-        results["warnings"] = [*warnings, *_verdict(results)]
+        results["warnings"] = [*warnings, *verdict(results)]
         steps = steps_of(len(corpus.train), plan.batch_size, plan.window)
         writing.write(
             self.folder,
@@ -301,7 +334,10 @@ class Run:
         if self.settings.epochs is None:
             spent = time.monotonic() - self.began
             # A third of it is for the export and the report.
-            left = max(60 * self.settings.minutes - spent, 0.0) * 2 / 3
+            left = (60 * self.settings.minutes - spent) * 2 / 3
+            if left <= 0:
+                warnings.append("dynamic evaluation is left out: --minutes are over")
+                return None
         found = measuring.dynamic_log_probs(
             model,
             corpus.train,
@@ -317,48 +353,6 @@ class Run:
             return None
         measured.log_probs["dynamic evaluation"], rate = found
         return rate
-
-
-def held_out(corpus: Corpus) -> dict[str, measuring.Text]:
-    """Returns the validation and the test text of a corpus."""
-    return {
-        split: measuring.Text(
-            getattr(corpus, split),
-            getattr(corpus.num_bytes, split),
-            getattr(corpus.num_words, split),
-        )
-        for split in ("valid", "test")
-    }
-
-
-def scores_of(
-    log_probs: dict[str, dict[str, np.ndarray]], held: dict[str, measuring.Text]
-) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Returns perplexities and bits per byte by model and split."""
-    return {
-        name: {
-            split: held[split].perplexity(found)._asdict()
-            for split, found in splits.items()
-        }
-        for name, splits in log_probs.items()
-    }
-
-
-def _verdict(results: dict[str, Any]) -> list[str]:
-    """Returns what a person should know of a model that is worse than it seems."""
-    scores, found = results["scores"], []
-    nats = {name: splits["valid"]["nats_per_token"] for name, splits in scores.items()}
-    if nats["model"] >= nats["n-gram"]:
-        found.append(
-            "the model is not better than its n-gram on the validation text: give it "
-            "more --minutes, or serve the n-gram"
-        )
-    if results["mixture"]["best_mu"] > _MUCH:
-        found.append(
-            f"the best mixture is {100 * results['mixture']['best_mu']:.0f} % n-gram: "
-            "the model adds little"
-        )
-    return found
 
 
 def _put_best(averages: WeightAveraging, model: Any) -> None:

@@ -13,7 +13,7 @@ from rlm_tf.data.text.vocabulary import Vocabulary
 
 # Han, kana, Thai, Lao, Tibetan, Burmese, Khmer: scripts that put no blanks between
 # words.
-_UNSPACED = re.compile(
+UNSPACED = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -128,7 +128,7 @@ def summarise(
         (unknown[0], unknown[1], unknown[2]),
         ids["train"].size / max(num_words.train, 1),
         types * 1e6 / max(len(sample), 1),
-        len(_UNSPACED.findall(sample)) / max(len(sample), 1),
+        len(UNSPACED.findall(sample)) / max(len(sample), 1),
     )
     return summary, num_bytes, num_words
 
