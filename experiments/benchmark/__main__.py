@@ -19,7 +19,9 @@ Rows, W being a width:
   imm-W      step with induced model matching, in-batch contexts, against the plain step
   sampler-W  the same with the published sampler
   memory     peak memory of the crosstalk and of the direct gradient
+  reading    a text becomes a corpus, under four rules
   kneser-ney fits and distributions against NLTK
+  serving    SavedModels of an n-gram, of an LSTM and of both: size, latency, memory
   latents    VIMCO and DReG steps with K samples against PyTorch and one sample
   latent-memory  their peak memory against that of the decoder alone
   grid       REINFORCE with IMM on the toroidal grid, against its authors' script

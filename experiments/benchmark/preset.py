@@ -13,6 +13,7 @@ _ROWS = (
     "imm",
     "sampler",
     "memory",
+    "reading",
     "kneser-ney",
     "serving",
     "latents",

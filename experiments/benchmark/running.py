@@ -78,6 +78,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         latents,
         lstm,
         memory,
+        reading,
         serving,
         small_tasks,
     )
@@ -115,6 +116,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     rows["memory"] = functools.partial(
         memory.measure, config.preset, preset, config.data_dir, seeds
     )
+    rows["reading"] = functools.partial(reading.measure, min(preset.rounds), seeds)
     rows["kneser-ney"] = functools.partial(
         kneser_ney.measure, preset, stream, seeds, (2, 3)
     )

@@ -17,6 +17,7 @@ TOPICS = {
     "cells": ("cells", "ratios"),
     "averages": ("averages",),
     "imm": ("imm", "sampler", "memory"),
+    "reading": ("reading",),
     "kneser_ney": ("kneser-ney",),
     "serving": ("serving",),
     "latents": ("latents", "latent-memory"),
