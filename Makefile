@@ -36,8 +36,8 @@ $(VENV)/.docs: requirements-docs.lock $(VENV)/.installed
 	$(BIN)/pip install --quiet --requirement requirements-docs.lock
 	touch $@
 
-DEMO := $(BIN)/rlm_tf train --text=python-docs --nomixture --nodynamic --epochs=5 \
-    --width=128 --dropouts=0.2,0.1,0.1,0.3
+DEMO := $(BIN)/rlm_tf train --text=python-docs --nomixture --nodynamic --epochs=4 \
+    --width=128 --learning_rate=0.006 --dropouts=0.2,0.1,0.1,0.3
 
 demo: venv  ## Trains with and without IMM on the embedded corpus, compares, exports.
 	$(DEMO) --noimm --output_dir=runs/demo/without

@@ -80,12 +80,10 @@ def export_language_model(
             that name, or if the SavedModel's numbers are not the model's.
     """
     _check_kinds(model, vocabulary, mixture)
-    if isinstance(model, RestrictedModel):
-        if temperature != 1.0:
-            raise ValueError(
-                "export_language_model: a restricted model alone has no `temperature`."
-            )
-        _check_floor(model, vocabulary.eos_id)
+    if temperature != 1.0 and isinstance(model, RestrictedModel):
+        raise ValueError(
+            "export_language_model: a restricted model alone has no `temperature`."
+        )
     path = pathlib.Path(path)
     check_export_path(path, overwrite)
     if not isinstance(model, RestrictedModel):
@@ -100,6 +98,8 @@ def export_language_model(
         mixture=mixture,
         temperature=temperature,
     )
+    if isinstance(model, RestrictedModel):
+        _check_floor(model, vocabulary.eos_id)
     answers = ModelAnswers(model, mixture, vocabulary.eos_id, temperature)
 
     def check(written: pathlib.Path) -> None:
@@ -136,8 +136,6 @@ def _check_kinds(
 
 def _check_floor(model: RestrictedModel, prefix: int) -> None:
     """Raises ValueError if some word has no probability: nothing answers -inf."""
-    if model.vocabulary_size is None:
-        return
     context = np.full([1, model.context_length], prefix, np.int64)
     log_probs = model.log_probs(context).numpy()[0]
     missing = int(np.isneginf(log_probs).sum())

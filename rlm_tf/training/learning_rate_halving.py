@@ -23,11 +23,10 @@ class LearningRateHalving(keras.callbacks.Callback):
     """Lowers the learning rate when validation does not beat the best so far.
 
     After every epoch the gain is `best - value`. If it has not exceeded `min_gain` for
-    `patience` epochs in a row, the
-    learning rate is multiplied by `factor` and, if the epoch was worse than the best,
-    the best weights and optimiser slots are reloaded (`BestWeights` says what stays).
-    Training stops when that happens once more than `max_decays` times. A value that is
-    not a number counts as no gain.
+    `patience` epochs in a row, the learning rate is multiplied by `factor` and, if the
+    epoch was worse than the best, the best weights and optimiser slots are reloaded
+    (`BestWeights` says what stays). Training stops when that happens once more than
+    `max_decays` times. A value that is not a number counts as no gain.
 
     The authors of "Induced Model Matching" train with factor 0.5 and threshold 0, and
     reload the whole checkpoint of plain SGD, which has no slots.
