@@ -129,7 +129,7 @@ def test_what_comes_after_training_is_left_time():
         assert found is not None
         return found
 
-    assert seconds() == pytest.approx(300 * 0.85 - 20)
+    assert seconds() == pytest.approx(280 - 60)
     few, many = seconds(held_out_tokens=70_000), seconds(held_out_tokens=350_000)
     # A step reads 700 tokens.
     assert few - many == pytest.approx(1.5 * 400 * 0.1)

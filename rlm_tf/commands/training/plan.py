@@ -17,9 +17,10 @@ _LEAST_EPOCHS = {True: 20, False: 4}
 # Most of the time that is for training, and least of what is left when it begins.
 _TRAINING_SHARE = 0.85
 _LEAST_SHARE = 0.5
-# What export and report take on two cores, with any text; what measuring a held-out
-# token costs at both temperatures and in the search for one, trainings on a token.
-_EXPORT_SECONDS = 40.0
+# What start, export and report take on two cores, with any text; what measuring a
+# held-out token costs at both temperatures and in the search for one, trainings on a
+# token.
+_EXPORT_SECONDS = 60.0
 _MEASURING = 1.5
 _LEAST_SECONDS = 5.0
 # An evaluation of averages at least so often in all, and at most every so many steps.

@@ -54,6 +54,8 @@ _FILES = (
 )
 # Settings that say nothing of what is trained.
 _NO_SETTINGS = ("output_dir", "resume", "overwrite", "dynamic")
+# Seconds that finding out takes how long dynamic evaluation would take.
+_LEAST_DYNAMIC = 20.0
 
 
 def run(settings: TrainSettings) -> None:
@@ -335,7 +337,7 @@ class Run:
             spent = time.monotonic() - self.began
             # A third of it is for the export and the report.
             left = (60 * self.settings.minutes - spent) * 2 / 3
-            if left <= 0:
+            if left < _LEAST_DYNAMIC:
                 warnings.append("dynamic evaluation is left out: --minutes are over")
                 return None
         found = measuring.dynamic_log_probs(
