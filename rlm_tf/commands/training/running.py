@@ -338,7 +338,9 @@ class Run:
             # A third of it is for the export and the report.
             left = (60 * self.settings.minutes - spent) * 2 / 3
             if left < _LEAST_DYNAMIC:
-                warnings.append("dynamic evaluation is left out: --minutes are over")
+                warnings.append(
+                    "dynamic evaluation is left out: too few of --minutes are left"
+                )
                 return None
         found = measuring.dynamic_log_probs(
             model,
