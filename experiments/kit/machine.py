@@ -11,6 +11,8 @@ import subprocess
 import time
 from typing import Any
 
+from rlm_tf.command_line.wording import number_of
+
 _PACKAGES = ("tensorflow", "keras", "numpy", "torch", "nltk")
 _STATISTICS = pathlib.Path("/proc/stat")
 
@@ -27,7 +29,7 @@ def environment() -> dict[str, Any]:
             continue
     limit = tf.config.threading.get_intra_op_parallelism_threads()
     return {
-        "machine": f"{_processor()}, {cores()} cores",
+        "machine": f"{_processor()}, {number_of('core', cores())}",
         "threads": {"tensorflow": limit or cores(), "torch": cores()},
         "software": versions,
         "commit": commit(),

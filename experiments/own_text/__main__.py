@@ -19,10 +19,12 @@ def define() -> None:
     """Defines the flags."""
     flags.DEFINE_float("minutes", 5.0, "Of a run with a mixture.", lower_bound=0.1)
     flags.DEFINE_list("texts", [], "Only these texts.")
-    flags.DEFINE_list("arms", list(ARMS), "With a mixture; small: without, with IMM.")
     flags.DEFINE_list(
-        "seeds", ["1", "2", "3"], "Of small models; a mixture: the first."
+        "arms",
+        list(ARMS),
+        "With a mixture; small: without IMM, with it, longer without.",
     )
+    flags.DEFINE_list("seeds", ["1", "2", "3"], "Of each text and arm.")
     flags.DEFINE_string("output_dir", "runs/own_text", "Folder of texts and models.")
     flags.DEFINE_string("results_dir", None, "Folder of the rows [OUTPUT_DIR/results].")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,21 +17,35 @@ Row = dict[str, Any]
 
 def tables_of(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables: what was reached and chosen, and what IMM is worth."""
-    mixed = [
-        row
-        for name in NAMES
-        for row in rows
-        if (row["text"], row["arm"]) == (name, "mixture")
-    ]
-    return {
-        "reached": _reached(mixed),
-        "chosen": _chosen(mixed),
-        "imm": _imm(rows),
-    }
+    return {"reached": _reached(rows), "chosen": _chosen(rows), "imm": _imm(rows)}
 
 
-def imm_gains(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+def mixture_gains(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+    """Returns what the mixture takes off its n-gram's bits per byte, in percent.
+
+    Returns:
+        Mean over seeds and standard error, for each text with at least two seeds.
+    """
+    gains = {}
+    for name in NAMES:
+        counted, mixed = (
+            _bits_by_seed(rows, name, "mixture", model)
+            for model in ("n-gram", "mixture")
+        )
+        percent = [100 * (1 - mixed[seed] / counted[seed]) for seed in sorted(mixed)]
+        if len(percent) > 1:
+            gains[name] = _mean_and_error(percent)
+    return gains
+
+
+def imm_gains(
+    rows: Sequence[Row], beside: str = "none"
+) -> dict[str, tuple[float, float]]:
     """Returns what IMM takes off the bits per byte of each test text.
+
+    Args:
+        rows: Of the study.
+        beside: The arm without: `none`, as many epochs, or `longer`, at least as long.
 
     Returns:
         The mean over seeds of the difference to the model without, and its standard
@@ -39,66 +53,95 @@ def imm_gains(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
     """
     gains = {}
     for name in NAMES:
-        none, imm = (_bits_by_seed(rows, name, arm, "model") for arm in ("none", "imm"))
+        none, imm = (_bits_by_seed(rows, name, arm, "model") for arm in (beside, "imm"))
         both = [none[seed] - imm[seed] for seed in sorted(none) if seed in imm]
         if len(both) > 1:
-            error = np.std(both, ddof=1) / np.sqrt(len(both))
-            gains[name] = float(np.mean(both)), float(error)
+            gains[name] = _mean_and_error(both)
     return gains
 
 
+def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    return float(np.mean(values)), float(error)
+
+
 def _reached(rows: Sequence[Row]) -> str:
-    models = ("n-gram", "model", "mixture", "dynamic evaluation")
+    gains, lines = mixture_gains(rows), []
+    for name, mixed in _mixtures_by_text(rows):
+        gain = "{:.1f} ± {:.1f}".format(*gains[name]) if name in gains else ""
+        lines.append(
+            (
+                name,
+                f"{len(mixed)}",
+                *(
+                    _bits(rows, name, "mixture", model)
+                    for model in ("n-gram", "model", "mixture")
+                ),
+                gain,
+                _bits(rows, name, "mixture", "dynamic evaluation"),
+            )
+        )
     return table(
         (
             "text",
+            "seeds",
             "n-gram",
             "model",
             "mixture (served)",
+            "below the n-gram, % ± standard error",
             "model, dynamic evaluation",
         ),
-        [(row["text"], *(_shown_bits(row, model) for model in models)) for row in rows],
+        lines,
     )
 
 
 def _chosen(rows: Sequence[Row]) -> str:
     return table(
-        ("text", "kB", "vocabulary", "width", "epochs", "SavedModel, MB"),
+        ("text", "kB", "vocabulary", "width", "epochs", "SavedModel, MB", "minutes"),
         [
             (
-                row["text"],
-                f"{row['bytes'] / 1000:,.0f}",
-                f"{row['plan']['vocabulary_size']:,} {row['plan']['rule']}",
-                f"{row['plan']['width']}",
-                f"{row['training']['epochs']}",
-                f"{row['saved_model_megabytes']:.1f}",
+                name,
+                f"{mixed[0]['bytes'] / 1000:,.0f}",
+                f"{mixed[0]['plan']['vocabulary_size']:,} {mixed[0]['plan']['rule']}",
+                _range(row["plan"]["width"] for row in mixed),
+                _range(row["training"]["epochs"] for row in mixed),
+                _range((row["saved_model_megabytes"] for row in mixed), 1),
+                _range((row["seconds"] / 60 for row in mixed), 1),
             )
-            for row in rows
+            for name, mixed in _mixtures_by_text(rows)
         ],
     )
 
 
+def _mixtures_by_text(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    by_text = [
+        (name, [row for row in rows if (row["text"], row["arm"]) == (name, "mixture")])
+        for name in NAMES
+    ]
+    return [(name, found) for name, found in by_text if found]
+
+
+def _range(values: Iterable[float], digits: int = 0) -> str:
+    shown = [f"{value:.{digits}f}" for value in sorted(values)]
+    return shown[0] if shown[0] == shown[-1] else f"{shown[0]} to {shown[-1]}"
+
+
 def _imm(rows: Sequence[Row]) -> str:
-    gains, lines = imm_gains(rows), []
-    for name in NAMES:
-        if name not in gains:
-            continue
-        bits = [
-            list(_bits_by_seed(rows, name, arm, model).values())
-            for model in ("model", "mixture")
-            for arm in ("none", "imm")
-        ]
+    gains, over_longer, lines = imm_gains(rows), imm_gains(rows, "longer"), []
+    for name, (gain, error) in gains.items():
         first = next(row for row in rows if (row["text"], row["arm"]) == (name, "imm"))
-        gain, error = gains[name]
         lines.append(
             (
                 name,
                 f"{first['bytes'] / 1000:,.0f}",
-                f"{len(bits[1])}",
-                _shown_bits(first, "n-gram"),
-                *(with_deviation(values, 3) for values in bits[:2]),
+                f"{len(_bits_by_seed(rows, name, 'imm', 'model'))}",
+                f"{first['scores']['n-gram']['test']['bits_per_byte']:.3f}",
+                *(_bits(rows, name, arm, "model") for arm in ("none", "longer", "imm")),
                 f"{gain:.3f} ± {error:.3f}",
-                *(with_deviation(values, 3) for values in bits[2:]),
+                "{:.3f} ± {:.3f}".format(*over_longer[name])
+                if name in over_longer
+                else "",
+                *(_bits(rows, name, arm, "mixture") for arm in ("none", "imm")),
             )
         )
     return table(
@@ -108,13 +151,20 @@ def _imm(rows: Sequence[Row]) -> str:
             "seeds",
             "n-gram",
             "model",
+            "model, longer",
             "model with IMM",
             "gain ± standard error",
+            "gain over longer",
             "mixture",
             "mixture with IMM",
         ),
         lines,
     )
+
+
+def _bits(rows: Sequence[Row], name: str, arm: str, model: str) -> str:
+    values = list(_bits_by_seed(rows, name, arm, model).values())
+    return with_deviation(values, 3) if values else ""
 
 
 def _bits_by_seed(
@@ -123,11 +173,5 @@ def _bits_by_seed(
     return {
         row["seed"]: row["scores"][model]["test"]["bits_per_byte"]
         for row in rows
-        if (row["text"], row["arm"]) == (name, arm)
+        if (row["text"], row["arm"]) == (name, arm) and model in row["scores"]
     }
-
-
-def _shown_bits(row: Row, model: str) -> str:
-    if model not in row["scores"]:
-        return ""
-    return f"{row['scores'][model]['test']['bits_per_byte']:.3f}"

@@ -14,7 +14,7 @@ from absl import flags
 from experiments.kit import machine
 from experiments.kit.run_flags import folders, seeds
 from experiments.own_text import texts
-from experiments.own_text.config import ARMS, SMALL_BYTES, options_of, seeds_of
+from experiments.own_text.config import ARMS, SMALL_BYTES, options_of
 from experiments.own_text.report import tables_of
 from rlm_tf.command_line.json_files import read_json
 
@@ -37,7 +37,7 @@ def main() -> None:
     output, rows = folders()
     for name, arm in itertools.product(names, FLAGS.arms):
         path = _write_text(name, arm, output / "texts")
-        for seed in seeds_of(arm, seeds()):
+        for seed in seeds():
             run = f"{name}-{arm}-seed{seed}"
             if run not in rows:
                 rows.write(run, _row(run, name, arm, seed, path, output / run))

@@ -235,6 +235,8 @@ def user_errors(resumes: bool | None = None) -> Iterator[None]:
 def _how_to_go_on(resumes: bool | None) -> str:
     if "resume" not in FLAGS:
         return "."
+    if "overwrite" in FLAGS and FLAGS["overwrite"].value:
+        return "; the same command without --overwrite goes on."
     if resumes:
         return "; the same command goes on."
     resume = FLAGS["resume"]

@@ -210,8 +210,8 @@ def _check_at_least(name: str, value: int, least: int) -> None:
         raise ValueError(f"--{name} must be at least {least}, found {value}.")
 
 
-def _check_file(name: str, path: str | None) -> None:
-    if path is None or path == EMBEDDED:
+def _check_file(name: str, path: str | None, embedded: bool = False) -> None:
+    if path is None or (embedded and path == EMBEDDED):
         return
     if os.path.isdir(path):
         raise ValueError(f"--{name}={path} is a folder; expected a text file.")
@@ -225,7 +225,7 @@ def check_train_settings(settings: TrainSettings) -> None:
     """Raises ValueError for settings that no run can have, or a missing file."""
     check_given("rlm_tf train", settings, "text", "output_dir")
     for name in ("text", "valid", "test", "count_text"):
-        _check_file(name, getattr(settings, name))
+        _check_file(name, getattr(settings, name), embedded=name == "text")
     if pathlib.Path(str(settings.output_dir)).is_file():
         raise ValueError(
             f"--output_dir={settings.output_dir} is a file; expected a folder."

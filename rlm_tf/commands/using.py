@@ -22,7 +22,7 @@ from rlm_tf.commands.settings import (
     ScoreSettings,
     check_folder,
 )
-from rlm_tf.commands.training import measuring, reading
+from rlm_tf.commands.training import measuring, reading, vocabularies
 from rlm_tf.data import Vocabulary
 from rlm_tf.data.text.corpora import encoded_corpus
 from rlm_tf.data.text.tokenisation import SUBWORD_RULES
@@ -66,6 +66,8 @@ def evaluate(settings: EvaluateSettings) -> None:
     assert corpus.summary is not None
     for line in corpus.summary.warnings():
         print(f"warning: {line}")
+    if vocabulary.normalises:
+        print(vocabularies.NORMALISED)
     rows = [("model", "perplexity", "per word", "bits/byte")]
     for model, log_probs in found.items():
         result = held.perplexity(log_probs)

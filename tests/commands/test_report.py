@@ -77,6 +77,8 @@ def test_the_forecast_goes_on_from_what_is_measured(corpus):
     assert found.measured == [True] * 4 + [False] * 3
     assert found.bits_per_byte == sorted(found.bits_per_byte, reverse=True)
     assert found.bits_per_byte[-1] > 0
+    # An eighth of it would be too short to be counted.
+    assert contents.forecast(corpus, corpus.train[:20], 5) is None
     given = contents.forecast(
         corpus, corpus.train, 3, np.full(len(corpus.test), -0.5 * np.log(2))
     )

@@ -103,6 +103,15 @@ def test_a_model_behind_its_n_gram_is_told(trained):
     perplexity = {name: scores[name]["valid"]["perplexity"] for name in scores}
     assert perplexity["model"] > perplexity["n-gram"]
     assert any("not better than its n-gram" in line for line in found["warnings"])
+    # The n-gram is to be served where the mixture, which is served, is not better.
+    behind = [
+        split
+        for split in ("valid", "test")
+        if scores["mixture"][split]["perplexity"]
+        >= scores["n-gram"][split]["perplexity"]
+    ]
+    told = any("export --n_gram" in line for line in found["warnings"])
+    assert told == bool(behind)
 
 
 def test_the_same_command_finds_it_done_and_another_is_refused(trained, small, capsys):
@@ -129,6 +138,54 @@ def test_a_folder_of_something_else_is_left_alone(small, tmp_path):
     with pytest.raises(ValueError, match="has files of something else"):
         running.run(dataclasses.replace(small, output_dir=str(tmp_path)))
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_overwrite_leaves_what_is_not_its_own(small, tmp_path):
+    """A folder of something else is refused before anything is removed from it."""
+    given = dataclasses.replace(small, output_dir=str(tmp_path), overwrite=True)
+    texts = reading.read_texts(given)
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "model.keras").write_text("another model")
+    with pytest.raises(ValueError, match="has files of something else"):
+        running.Run(given, tmp_path).is_done(texts)
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "model.keras"}
+    # In a folder of its own it removes what it wrote and nothing else.
+    (tmp_path / "settings.json").write_text('{"epochs": 9}')
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / ".saved_model.123").mkdir()
+    assert not running.Run(given, tmp_path).is_done(texts)
+    assert not (tmp_path / "model.keras").exists()
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert json.loads((tmp_path / "settings.json").read_text())["epochs"] == 2
+
+
+@pytest.mark.landing
+def test_the_served_mixture_needs_a_bare_process(trained):
+    program = """
+import sys
+import tensorflow as tf
+import tensorflow_text
+served = tf.saved_model.load(sys.argv[1])
+answer = served.signatures["score"](texts=tf.constant(["the value of a name"]))
+assert not {"rlm_tf", "keras_hub", "sentencepiece"} & set(sys.modules)
+print(answer["total"].numpy()[0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(trained / "saved_model")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = load_folder(str(trained), "test")
+    ids, eos = found.vocabulary.encode("the value of a name"), found.vocabulary.eos_id
+    ids = ids[ids != eos]
+    log_p = restricted_target_log_probs(found.n_gram, ids, prefix=eos)
+    log_q = target_log_probs(
+        found.model, ids, 1, 35, prefix=eos, temperature=found.temperature
+    )
+    mixed = interpolate(log_q, log_p, found.mu)
+    assert float(done.stdout) == pytest.approx(mixed.sum(), rel=1e-4)
 
 
 def test_evaluate_gives_the_numbers_of_training(small, trained, tmp_path, capsys):
@@ -308,7 +365,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(small, trained, tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("epoch 1,"):
+        if line.startswith("epoch 1 "):
             # The checkpoint of the first epoch comes at its end.
             while not list(folder.glob("checkpoints/checkpoint-*")):
                 time.sleep(0.02)

@@ -105,11 +105,13 @@ def test_what_is_no_flag_is_refused_in_one_line():
         (True, ["--noresume"], "the same command without --noresume goes on"),
         (False, [], "the same command with --resume goes on"),
         (False, ["--resume"], "interrupted; the same command goes on."),
+        (True, ["--overwrite"], "the same command without --overwrite goes on"),
     ],
 )
 def test_an_interrupt_is_one_line(given, capsys, default, arguments, said):
     if default is not None:
         flags.DEFINE_boolean("resume", default, "", flag_values=given)
+        flags.DEFINE_boolean("overwrite", False, "", flag_values=given)
     given(["binary", *arguments])
     with pytest.raises(SystemExit) as caught, binaries.user_errors():
         raise KeyboardInterrupt

@@ -119,8 +119,10 @@ def forecast(
             None: they are computed.
 
     Returns:
-        None if the loss does not fall with the amount.
+        None if the loss does not fall with the amount, or there is too little text.
     """
+    if int(_SHARES[0] * len(text)) < order:
+        return None
     eos, amounts, nats = corpus.vocabulary.eos_id, [], []
     for share in _SHARES:
         amount = int(share * len(text))

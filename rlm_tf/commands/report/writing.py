@@ -15,6 +15,8 @@ from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.report import contents, figures
 from rlm_tf.commands.report.page import Page, markdown_table
+from rlm_tf.commands.training.results import PROSE, served_of
+from rlm_tf.commands.training.vocabularies import NORMALISED
 from rlm_tf.data import Corpus
 from rlm_tf.file_errors import naming
 from rlm_tf.generation.mixture import tempered_mixture
@@ -92,10 +94,7 @@ def write(
     """
     page = Page(f"Language model of {pathlib.Path(results['text']).name}")
     mu = results["mixture"]["mu"]
-    scores = results["scores"]
-    # Where another temperature than 1 is no better, there is no row of it.
-    alone = "model, temperature" if "model, temperature" in scores else "model"
-    served = alone if mu is None else "mixture"
+    scores, served = results["scores"], served_of(results)
     page.paragraph(_headline(scores, served))
     for line in results["warnings"]:
         page.paragraph(line, warning=True)
@@ -118,7 +117,7 @@ def write(
     )
     eos, test = corpus.vocabulary.eos_id, corpus.test
     page.heading("Words that cost most")
-    page.paragraph(f"Of the test text, under the {served}.")
+    page.paragraph(f"Of the test text, under the {PROSE[served]}.")
     costly = contents.costly_words(corpus.vocabulary, test, log_probs[served]["test"])
     page.table(
         [
@@ -147,7 +146,7 @@ def write(
     )
     reliable = contents.calibration(stepwise, test[:_CALIBRATED_ON], eos)
     page.paragraph(
-        f"Expected calibration error of the {served}: "
+        f"Expected calibration error of the {PROSE[served]}: "
         f"{100 * reliable.expected_error:.1f} % (the most probable token of "
         f"{len(test[:_CALIBRATED_ON]):,} places of the test text, ten bins)."
     )
@@ -178,8 +177,9 @@ def _headline(scores: dict[str, Any], served: str) -> str:
     gain = 100 * (1 - best["bits_per_byte"] / peer["bits_per_byte"])
     word = "fewer" if gain >= 0 else "more"
     return (
-        f"The {served} takes {best['bits_per_byte']:.3f} bits per byte of the test "
-        f"text, {abs(gain):.1f} % {word} than the n-gram's {peer['bits_per_byte']:.3f}."
+        f"The {PROSE[served]} takes {best['bits_per_byte']:.3f} bits per byte of the "
+        f"test text, {abs(gain):.1f} % {word} than the n-gram's "
+        f"{peer['bits_per_byte']:.3f}."
     )
 
 
@@ -191,6 +191,7 @@ def _about_rows(results: dict[str, Any]) -> Sequence[str]:
         "rates are tuned on the validation text",
         f"mixture: {results['mixture']['best_mu']:.3f} n-gram",
     ]
+    lines += [line for line in results["notes"] if line == NORMALISED]
     if "model, temperature" in results["scores"]:
         lines.append(
             f"temperature: {results['temperature']:.3f}, of the model, in the mixture "

@@ -52,16 +52,18 @@ class Fitted(NamedTuple):
     Attributes:
         model: The model, wrapped if it matched an induced one.
         averages: Holds its best weights.
-        epochs: Passes over the text.
+        epochs: Passes over the text, the last of which may be a part.
         seconds: That training took.
+        earlier: Those of them that were before this process.
         why: Why it ended.
         curve: One dictionary an epoch.
     """
 
     model: keras.Model
     averages: WeightAveraging
-    epochs: int
+    epochs: float
     seconds: float
+    earlier: float
     why: str
     curve: list[dict[str, Any]]
 
@@ -211,6 +213,7 @@ def fit(
         every_seconds=_CHECKPOINT_SECONDS,
         resume=resume,
     )
+    began = time.monotonic()
     with interruptible(saver):
         model.fit(
             data.dataset,
@@ -219,16 +222,19 @@ def fit(
             callbacks=[saver, progress],
             verbose=0,
         )
+    earlier = max(limit.spent - (time.monotonic() - began), 0.0)
     curve = read_metrics_log(folder / "metrics.jsonl")
+    steps = int(np.asarray(model.optimizer.iterations))
+    epochs = round(min(steps / batches.steps, len(curve)), 1)
     why = "all epochs are done"
     if limit.stopped:
         why = "the time is over"
     elif len(curve) < plan.epochs:
         why = (
-            f"validation has not improved for {number_of('epoch', plan.patience)}, at "
-            f"the {_HALVINGS}rd halving of the learning rate"
+            f"validation has not improved for {number_of('epoch', plan.patience)}, "
+            f"after {number_of('halving', _HALVINGS)} of the learning rate"
         )
-    return Fitted(model, averages, len(curve), limit.spent, why, curve)
+    return Fitted(model, averages, epochs, limit.spent, earlier, why, curve)
 
 
 class Progress(keras.callbacks.Callback):
@@ -264,6 +270,7 @@ class Progress(keras.callbacks.Callback):
         self, batch: int, logs: dict[str, Any] | None = None
     ) -> None:
         if self._bar is not None:
+            self._bar.set_postfix_str(" ".join(self._left()), refresh=False)
             self._bar.update(batch - self._bar.n)
         self._show()
 
@@ -276,19 +283,22 @@ class Progress(keras.callbacks.Callback):
         self._time_shown = -math.inf
         self._show()
 
+    def _left(self) -> list[str]:
+        if self._plan.seconds is None:
+            return []
+        left = max(self._plan.seconds - self._limit.spent, 0.0)
+        return [f"{left / 60:.1f} min left"]
+
     def _show(self) -> None:
         found = self._averages.evaluations
         due = time.monotonic() - self._time_shown >= _SECONDS_BETWEEN_LINES
         if len(found) > self._shown and due:
             row = found[-1]
-            shown = [f"epoch {self._epoch + 1}, step {row['step']:,}:"]
+            of = "" if self._plan.seconds else f" of {self._plan.epochs:,}"
+            shown = [f"epoch {self._epoch + 1}{of}, step {row['step']:,}:"]
             shown.append(f"validation {np.exp(row['loss']):.2f}")
             shown.append(f"(best {np.exp(self._averages.best_loss):.2f})")
-            if self._plan.seconds is None:
-                shown.append(f"of {number_of('epoch', self._plan.epochs)}")
-            else:
-                left = max(self._plan.seconds - self._limit.spent, 0.0)
-                shown.append(f"{left / 60:.1f} min left")
+            shown += self._left()
             tqdm.tqdm.write("  ".join(shown), file=sys.stdout)
             sys.stdout.flush()
             self._shown, self._time_shown = len(found), time.monotonic()

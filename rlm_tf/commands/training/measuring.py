@@ -144,7 +144,7 @@ def dynamic_log_probs(
     *,
     prefix: int,
     most_seconds: float | None,
-) -> tuple[dict[str, np.ndarray], float] | float:
+) -> tuple[dict[str, np.ndarray], float] | str:
     """Returns log-probabilities under dynamic evaluation, and its rate.
 
     The rate is chosen on the beginning of the validation text.
@@ -157,7 +157,7 @@ def dynamic_log_probs(
         most_seconds: If it would take longer, nothing is done; None: no limit.
 
     Returns:
-        `[N]` by split and the rate; or the seconds that it would take.
+        `[N]` by split and the rate; or why there is nothing.
     """
     statistics = evaluation.gradient_statistics(
         model, train, _STATISTICS_ROWS, _WINDOW, prefix=prefix, most_windows=50
@@ -183,11 +183,17 @@ def dynamic_log_probs(
         total = sum(len(text.tokens) for text in texts.values())
         needed = each * (total + len(_RATES) * len(first))
         if needed > most_seconds:
-            return needed
+            return (
+                f"it would take {needed / 60:.1f} min, more than is left of --minutes"
+            )
     losses: dict[float, Any] = {}
     for rate in _RATES:
         found = run(rate, first)
         if np.isfinite(found).all():
             losses[rate] = -found.mean()
-    best = min(losses, key=lambda rate: losses[rate], default=_RATES[0])
-    return {split: run(best, text.tokens) for split, text in texts.items()}, best
+    if losses:
+        best = min(losses, key=lambda rate: losses[rate])
+        log_probs = {split: run(best, text.tokens) for split, text in texts.items()}
+        if all(np.isfinite(found).all() for found in log_probs.values()):
+            return log_probs, best
+    return "the model diverges as it learns from what it reads"

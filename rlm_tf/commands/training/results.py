@@ -12,6 +12,12 @@ from rlm_tf.data import Corpus
 from rlm_tf.evaluation import CorpusPerplexity
 
 _MUCH = 0.9
+# Rows of the scores, in sentences.
+PROSE = {
+    "mixture": "mixture",
+    "model": "model",
+    "model, temperature": "model at its best temperature",
+}
 
 
 def held_out(corpus: Corpus) -> dict[str, measuring.Text]:
@@ -49,14 +55,31 @@ def scores_of(
     }
 
 
+def served_of(results: dict[str, Any]) -> str:
+    """Returns the row of what is served, in the scores of `results`."""
+    if results["mixture"]["mu"] is not None:
+        return "mixture"
+    # Where another temperature than 1 is no better, there is no row of it.
+    alone = "model, temperature"
+    return alone if alone in results["scores"] else "model"
+
+
 def verdict(results: dict[str, Any]) -> list[str]:
     """Returns what a person should know of a model that is worse than it seems."""
-    scores, found = results["scores"], []
-    nats = {name: splits["valid"]["nats_per_token"] for name, splits in scores.items()}
-    if nats["model"] >= nats["n-gram"]:
+    found = []
+    served = PROSE[served_of(results)]
+    behind = _behind(results["scores"], served_of(results))
+    alone = _behind(results["scores"], "model")
+    if behind:
         found.append(
-            "the model is not better than its n-gram on the validation text: give it "
-            "more --minutes, or serve the n-gram (`rlm_tf export --n_gram`)"
+            f"the {served}, which is served, is not better than its n-gram on the "
+            f"{behind} text: give it more --minutes, or serve the n-gram (`rlm_tf "
+            "export --n_gram`)"
+        )
+    elif alone:
+        found.append(
+            f"the model alone is not better than its n-gram on the {alone} text; the "
+            f"{served}, which is served, is"
         )
     if results["mixture"]["best_mu"] > _MUCH:
         found.append(
@@ -64,3 +87,13 @@ def verdict(results: dict[str, Any]) -> list[str]:
             "the model adds little"
         )
     return found
+
+
+def _behind(scores: dict[str, Any], name: str) -> str:
+    """Returns on which of the held-out texts a row is not ahead of the n-gram."""
+    nats = "nats_per_token"
+    return " and the ".join(
+        {"valid": "validation", "test": "test"}[split]
+        for split in ("valid", "test")
+        if scores[name][split][nats] >= scores["n-gram"][split][nats]
+    )

@@ -37,11 +37,10 @@ from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.restricted import KneserNey
 from rlm_tf.serving import export_language_model
 
-# What a run writes; with --overwrite it is removed before.
+# What a run writes beside its settings; with --overwrite it is removed before.
 _FILES = (
     RESULTS,
     model_folder.PLAN,
-    SETTINGS,
     model_folder.MODEL,
     model_folder.VOCABULARY,
     model_folder.N_GRAM,
@@ -122,23 +121,28 @@ class Run:
         if wanted["dropouts"] is not None:
             wanted["dropouts"] = list(wanted["dropouts"])
         wanted["text_sha256"] = _digest(texts)
-        if self.settings.overwrite:
-            writing.remove_all(self.folder, _FILES)
-        if settings_file.exists():
+        ours = settings_file.exists()
+        if ours and not self.settings.overwrite:
+            remedy = "--overwrite, or another --output_dir"
             check_same_settings(
-                read_json(settings_file, "give --overwrite, or another --output_dir"),
-                wanted,
+                _readable(read_json(settings_file, f"give {remedy}")),
+                _readable(wanted),
                 str(settings_file),
-                "--overwrite, or another --output_dir",
+                remedy,
             )
             if (self.folder / RESULTS).exists():
                 return True
-            if not self.settings.resume:
-                writing.remove_all(self.folder, _FILES)
-        elif self.folder.is_dir() and any(
-            # What a kill left of writing the settings is no other's file.
-            not file.name.startswith(f".{SETTINGS}.")
-            for file in self.folder.iterdir()
+        if ours and (self.settings.overwrite or not self.settings.resume):
+            # The settings stay until others replace them: they say whose folder it is.
+            writing.remove_all(self.folder, _FILES)
+        if (
+            not ours
+            and self.folder.is_dir()
+            and any(
+                # What a kill left of writing the settings is no other's file.
+                not file.name.startswith(f".{SETTINGS}.")
+                for file in self.folder.iterdir()
+            )
         ):
             raise ValueError(
                 f"--output_dir={self.folder} has files of something else; name a new "
@@ -166,19 +170,22 @@ class Run:
         summary = corpus.summary
         assert summary is not None
         print(f"  rule: {rule} ({why})")
+        notes = [f"vocabulary size: {vocabularies.size_reason(rule, self.settings)}"]
         if vocabulary.normalises:
-            note = "bytes, and bits per byte, are those of the text after NFKC"
-            print(f"  {note}")
-            texts.notes.append(note)
+            notes.append(vocabularies.NORMALISED)
+        for line in notes:
+            print(f"  {line}")
+        texts.notes.extend(notes)
         for line in summary.lines():
             print(f"  {line}")
         asked, found = self.settings.max_size, len(vocabulary)
         if rule in SUBWORD_RULES and asked not in (None, found):
-            print(
-                f"warning: --max_size={asked:,} pieces are not possible for this text; "
-                f"there are {found:,}"
+            texts.warnings.append(
+                f"--max_size={asked:,} pieces are not possible for this text; there "
+                f"are {found:,}"
             )
-        for line in (*texts.warnings, *summary.warnings()):
+        texts.warnings.extend(summary.warnings())
+        for line in texts.warnings:
             print(f"warning: {line}")
         counted = None
         if texts.counted is not None:
@@ -264,7 +271,8 @@ class Run:
         held = held_out(corpus)
         measured = measuring.measure(model, n_gram, held, prefix=eos)
         warnings = list(texts.warnings)
-        dynamic_rate = self._add_dynamic(measured, model, corpus, held, warnings)
+        spent = time.monotonic() - self.began + fitted.earlier
+        dynamic_rate = self._add_dynamic(measured, model, corpus, held, warnings, spent)
         # TensorFlow Text says how it read the pieces, here, too.
         with native_silence():
             path = export_language_model(
@@ -324,8 +332,17 @@ class Run:
         corpus: Corpus,
         held: dict[str, measuring.Text],
         warnings: list[str],
+        spent: float,
     ) -> float | None:
         """Adds dynamic evaluation to what was measured, if there is time for it.
+
+        Args:
+            measured: Gets it.
+            model: The language model.
+            corpus: Its training text gives the statistics.
+            held: The texts.
+            warnings: Get the reason where it is left out.
+            spent: Seconds of this run, earlier processes included.
 
         Returns:
             Its rate; None where it was left out.
@@ -334,7 +351,6 @@ class Run:
             return None
         left = None
         if self.settings.epochs is None:
-            spent = time.monotonic() - self.began
             # A third of it is for the export and the report.
             left = (60 * self.settings.minutes - spent) * 2 / 3
             if left < _LEAST_DYNAMIC:
@@ -349,11 +365,8 @@ class Run:
             prefix=corpus.vocabulary.eos_id,
             most_seconds=left,
         )
-        if isinstance(found, float):
-            warnings.append(
-                f"dynamic evaluation is left out: it would take {found / 60:.1f} min, "
-                "more than is left of --minutes"
-            )
+        if isinstance(found, str):
+            warnings.append(f"dynamic evaluation is left out: {found}")
             return None
         measured.log_probs["dynamic evaluation"], rate = found
         return rate
@@ -364,6 +377,14 @@ def _put_best(averages: WeightAveraging, model: Any) -> None:
     with averages.best(model):
         weights = model.get_weights()
     model.set_weights(weights)
+
+
+def _readable(settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns settings with the beginning of the text's digest, enough for messages."""
+    digest = settings.get("text_sha256")
+    if digest is None:
+        return settings
+    return {**settings, "text_sha256": f"{digest[:8]}... (the text's content)"}
 
 
 def _digest(texts: reading.Texts) -> str:

@@ -8,6 +8,8 @@ from rlm_tf.commands.settings import TrainSettings
 from rlm_tf.data import Vocabulary
 from rlm_tf.data.text.tokenisation import SUBWORD_RULES, UNK
 
+# Of tables.
+NORMALISED = "bytes, and bits per byte, are those of the text after NFKC"
 # A text with more of them was prepared by somebody for whole words.
 _MOST_MARKS = 1e-3
 # Bytes of which pieces are learnt: every so many lines of a larger text.
@@ -22,6 +24,17 @@ def choose_rule(text: bytes, settings: TrainSettings) -> tuple[str, str]:
     if marks > _MOST_MARKS * max(text.count(b" "), 1):
         return "whitespace", f"the text has {marks:,} {UNK}, so it was cut into words"
     return "sentencepiece-unigram", "nothing is unknown, all text comes back as it was"
+
+
+def size_reason(rule: str, settings: TrainSettings) -> str:
+    """Returns why the vocabulary is as large as it is."""
+    if settings.max_size is not None:
+        return f"--max_size={settings.max_size:,}"
+    if rule in SUBWORD_RULES:
+        return "a piece for each 120 bytes, 500 to 16,000 (--max_size)"
+    if rule == "words":
+        return "words that occur twice (--max_size)"
+    return "all tokens of the training text (--max_size)"
 
 
 def make_vocabulary(text: bytes, rule: str, settings: TrainSettings) -> Vocabulary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
+import logging
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,6 @@ from typing import Any
 
 import keras
 import numpy as np
-from absl import logging
 
 from rlm_tf.data.text import text_files
 from rlm_tf.data.text.corpus_summary import CorpusSummary, SplitSizes, summarise
@@ -29,6 +29,8 @@ from rlm_tf.data.text.vocabulary import Vocabulary
 
 PYTHON_DOCS = "python-docs"
 DATA_DIR_VARIABLE = "RLM_DATA_DIR"
+
+_LOGGER = logging.getLogger(__name__)
 
 Path = str | os.PathLike[str]
 
@@ -192,7 +194,7 @@ def load_text_corpus(
     )
     if corpus.summary is not None:
         for line in corpus.summary.warnings():
-            logging.warning("%s: %s", train, line)
+            _LOGGER.warning("%s: %s", train, line)
     return corpus
 
 

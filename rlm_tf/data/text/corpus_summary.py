@@ -73,7 +73,7 @@ class CorpusSummary(NamedTuple):
             found.append(
                 f"{100 * worst:.0f} % of the tokens of a split are <unk>: perplexity "
                 "counts a guess of <unk> as a hit. Subwords leave nothing unknown "
-                '(rule="sentencepiece-unigram").'
+                "(rule sentencepiece-unigram)."
             )
         of_words = self.rule in ("words", "whitespace")
         if of_words and self.unspaced > _MOST_UNSPACED:
@@ -81,7 +81,7 @@ class CorpusSummary(NamedTuple):
                 f"{100 * self.unspaced:.0f} % of the characters are of a script "
                 f"without blanks between words: the rule {self.rule!r} takes whole "
                 "sentences for words. Subwords suit it "
-                '(rule="sentencepiece-unigram").'
+                "(rule sentencepiece-unigram)."
             )
         if of_words and self.types_per_million < _LEAST_TYPES:
             found.append(

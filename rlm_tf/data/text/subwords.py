@@ -8,13 +8,14 @@ itself and `0`, and U+2581 becomes U+001A and `1`.
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections.abc import Iterable, Sequence
 
-from absl import logging
-
 from rlm_tf.data.text import tokenisation
 from rlm_tf.data.text.tokenisation import EOS, UNK
+
+_LOGGER = logging.getLogger(__name__)
 
 NORMALISATIONS = ("identity", "nfkc")
 
@@ -117,7 +118,7 @@ def _train_clamped(
                 ) from None
             size = int(found[1])
     if size != wanted:
-        logging.warning(
+        _LOGGER.warning(
             "Vocabulary.build: %s pieces are not possible for this text under the rule "
             "%s; took %s.",
             f"{wanted:,}",
