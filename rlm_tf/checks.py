@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import numbers
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,17 @@ def check_range(function: str, low: float, high: float, **values: Any) -> None:
         worst = entries[~((entries >= low) & (entries <= high) & np.isfinite(entries))]
         raise ValueError(
             f"{function}: `{argument}` must {bounds}, found {worst.ravel()[0]:g}."
+        )
+
+
+def check_option(
+    function: str, name: str, value: Any, options: Collection[str]
+) -> None:
+    """Raises ValueError unless an argument is one of the names that there are."""
+    if value not in options:
+        raise ValueError(
+            f"{function}: `{name}` must be one of {', '.join(options)}; found "
+            f"{value!r}."
         )
 
 

@@ -8,6 +8,7 @@ from rlm_tf.averaging.tail_average import (
     TailAverage,
     TriggeredAverage,
 )
+from rlm_tf.averaging.trigger import non_monotonic_trigger
 from rlm_tf.averaging.two_tailed_average import TwoTailedAverage
 from rlm_tf.averaging.two_tailed_averaging import TwoTailedAveraging
 from rlm_tf.averaging.weight_average import AveragedWeights, WeightAverage
@@ -24,4 +25,5 @@ __all__ = [
     "TwoTailedAveraging",
     "WeightAverage",
     "WeightAveraging",
+    "non_monotonic_trigger",
 ]

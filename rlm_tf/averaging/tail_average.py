@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rlm_tf.averaging.trigger import RULES, Rule, non_monotonic_trigger
 from rlm_tf.averaging.weight_average import (
     AveragedWeights,
     LossFunction,
@@ -12,7 +13,7 @@ from rlm_tf.averaging.weight_average import (
     loss_of,
 )
 from rlm_tf.averaging.weight_sum import Weights, WeightSum, copies
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_option
 
 
 class TailAverage(WeightAverage):
@@ -75,33 +76,42 @@ class StochasticWeightAverage(TailAverage):
 class TriggeredAverage(TailAverage):
     """Tail averaging that begins when the iterates no longer improve.
 
-    The non-monotonic trigger of NT-ASGD (Merity et al. 2018, arXiv 1708.02182) as Melis
-    uses it (2020): averaging begins after the first evaluation at which the iterate's
-    loss was not the best for `patience` evaluations in a row, or at step `latest`.
+    The non-monotonic trigger of NT-ASGD (Merity et al. 2018, arXiv 1708.02182):
+    averaging begins with the step after the first evaluation that triggers, or at step
+    `latest`.
 
     Args:
-        patience: Evaluations without improvement.
+        patience: n of the rule.
         latest: Step at which averaging begins at the latest; None: no such step.
+        rule: Of `non_monotonic_trigger`. `"stale"`, as Melis uses it (2020): the
+            iterate's loss was not the best for n evaluations in a row. `"released"`:
+            as the code of NT-ASGD has it.
 
     Attributes:
         start_step: Where averaging begins, or has begun; infinite if not known yet.
 
     Raises:
-        ValueError: If an argument is below 1.
+        ValueError: If an argument is below 1 or the rule unknown.
     """
 
     adapts = True
 
-    def __init__(self, patience: int, latest: int | None = None) -> None:
+    def __init__(
+        self, patience: int, latest: int | None = None, *, rule: Rule = "stale"
+    ) -> None:
         if latest is not None:
             check_integer("TriggeredAverage", "latest", latest, 1)
         super().__init__(latest or 1)
         check_integer("TriggeredAverage", "patience", patience, 1)
+        check_option("TriggeredAverage", "rule", rule, RULES)
         self.patience = patience
         self.latest = latest
+        self.rule = rule
         self.start_step = latest or math.inf
         self._best = math.inf
         self._stale = 0
+        # Of the iterates, before averaging begins.
+        self._losses: list[float] = []
 
     def evaluate(self, loss_fn: LossFunction, weights: Weights) -> AveragedWeights:
         if self.steps < self.start_step:
@@ -109,17 +119,26 @@ class TriggeredAverage(TailAverage):
             loss = loss_of(loss_fn, weights)
             self._stale = 0 if loss < self._best else self._stale + 1
             self._best = min(self._best, loss)
-            if self._stale >= self.patience:
+            self._losses.append(loss)
+            if self._triggers():
                 self.start_step = self.steps + 1
             return AveragedWeights(loss, weights, 1)
         return super().evaluate(loss_fn, weights)
 
+    def _triggers(self) -> bool:
+        if self.rule == "stale":
+            return self._stale >= self.patience
+        found = non_monotonic_trigger(self._losses, self.patience, rule=self.rule)
+        return found is not None
+
     def get_state(self) -> dict[str, Any]:
         own = {"start": self.start_step, "best": self._best, "stale": self._stale}
-        return {**super().get_state(), **own}
+        return {**super().get_state(), **own, "losses": list(self._losses)}
 
     def set_state(self, state: dict[str, Any], on_device: bool = False) -> None:
         super().set_state(state, on_device)
         self.start_step = state["start"]
         self._best = state["best"]
         self._stale = state["stale"]
+        # Version 0.1 did not keep them, and had the rule "stale" alone.
+        self._losses = list(state.get("losses", []))

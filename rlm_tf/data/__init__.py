@@ -2,9 +2,14 @@
 
 from rlm_tf.data.batches.contiguous_batches import ContiguousBatches, contiguous_batches
 from rlm_tf.data.batches.noising import Noising
+from rlm_tf.data.batches.segment_pairs import SegmentPairs
 from rlm_tf.data.batches.sentence_batches import SentenceBatches
+from rlm_tf.data.batches.sentence_pairs import SentencePairs
+from rlm_tf.data.batches.variable_windows import VariableWindows
 from rlm_tf.data.synthetic.linear_discriminant import LinearDiscriminant
+from rlm_tf.data.synthetic.markov_source import MarkovSource
 from rlm_tf.data.synthetic.reverse_copy import ReverseCopy
+from rlm_tf.data.synthetic.topic_source import TopicSource
 from rlm_tf.data.synthetic.uniform_symbols import UniformSymbols
 from rlm_tf.data.text.corpora import Corpus, corpus_names, load_corpus, load_text_corpus
 from rlm_tf.data.text.corpus_summary import CorpusSummary, SplitSizes
@@ -15,11 +20,16 @@ __all__ = [
     "Corpus",
     "CorpusSummary",
     "LinearDiscriminant",
+    "MarkovSource",
     "Noising",
     "ReverseCopy",
+    "SegmentPairs",
     "SentenceBatches",
+    "SentencePairs",
     "SplitSizes",
+    "TopicSource",
     "UniformSymbols",
+    "VariableWindows",
     "Vocabulary",
     "contiguous_batches",
     "corpus_names",

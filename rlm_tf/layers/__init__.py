@@ -1,6 +1,7 @@
 """Recurrent cells and their loop, embeddings, outputs, latents, policies."""
 
 from rlm_tf.layers.basic.discrete_policy import DiscretePolicy
+from rlm_tf.layers.basic.pair_discriminator import PairDiscriminator, pair_features
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.basic.token_embedding import TokenEmbedding
 from rlm_tf.layers.latent.categorical_latents import CategoricalLatents
@@ -45,6 +46,7 @@ __all__ = [
     "MogrifierLSTMCell",
     "MultiplicativeLSTMCell",
     "NormalLatents",
+    "PairDiscriminator",
     "Recurrent",
     "RecurrentCell",
     "ReplicaDropout",
@@ -57,4 +59,5 @@ __all__ = [
     "TokenEmbedding",
     "TransformerBlock",
     "VectorQuantizer",
+    "pair_features",
 ]

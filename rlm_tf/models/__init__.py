@@ -15,11 +15,15 @@ from rlm_tf.batched_runs.logistic_runs import (
     logistic_logits,
 )
 from rlm_tf.batched_runs.reinforce_runs import ReinforceRuns
+from rlm_tf.models.bmi.bootstrapped_mutual_information import (
+    BootstrappedMutualInformation,
+)
 from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
 from rlm_tf.models.imm.induced_model_matching import InducedModelMatching
 from rlm_tf.models.imm.logistic_imm import LogisticIMM, published_ratio
 from rlm_tf.models.imm.neighbor_matching import NeighborModelMatching
 from rlm_tf.models.imm.sampled_contexts import SampledContexts
+from rlm_tf.models.language.awd_language_model import AWDLanguageModel
 from rlm_tf.models.language.encoder_decoder import EncoderDecoder
 from rlm_tf.models.language.keras_hub_language_model import KerasHubLanguageModel
 from rlm_tf.models.language.parameter_budget import count_parameters, width_for_budget
@@ -39,6 +43,8 @@ from rlm_tf.objective_model.term import (
 )
 
 __all__ = [
+    "AWDLanguageModel",
+    "BootstrappedMutualInformation",
     "EncoderDecoder",
     "InBatchContexts",
     "InducedModelMatching",

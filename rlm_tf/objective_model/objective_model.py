@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -176,6 +177,10 @@ class ObjectiveModel(DeclaredModel):
             for spec in self.term_specs
         )
 
+    def step_factor(self, x: Any) -> float | tf.Tensor | None:
+        """What multiplies all gradients of a step after clipping; None: nothing."""
+        return None
+
     # === Steps ===
 
     def make_train_function(self, force: bool = False) -> Any:
@@ -272,6 +277,9 @@ class ObjectiveModel(DeclaredModel):
             summed = True
         if clips:
             gradients = gradient_lists.clip(gradients, unit * self.total_clip_norm)
+        factor = self.step_factor(x)
+        if factor is not None:
+            gradients = gradient_lists.scale(gradients, factor)
         if summed:
             # The optimiser is going to add up what every replica passes.
             gradients = gradient_lists.scale(gradients, 1.0 / num_replicas())
@@ -332,13 +340,19 @@ class ObjectiveModel(DeclaredModel):
             return super().test_on_batch(*args, **kwargs)
 
     @property
+    def inner_metrics(self) -> Sequence[keras.metrics.Metric]:
+        """Metrics that a wrapped model updates in this one's steps, to be logged."""
+        return ()
+
+    @property
     def metrics(self) -> list[keras.metrics.Metric]:
         own = [self.total_metric]
         for metrics in self.term_metrics.values():
             own.extend(metrics)
         # Keras counts these too, and a tracker called `loss` of its own.
         known = {metric.name for metric in own}
-        own += [m for m in super().metrics if m.name not in known]
+        others = [*super().metrics, *self.inner_metrics]
+        own += [m for m in others if m.name not in known]
         return [*own, Directions(own)]
 
     def get_metrics_result(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
@@ -36,7 +37,8 @@ class ResumableBatches:
 
     Args:
         source: One of
-            - an object with `dataset()` and `steps`, such as `ContiguousBatches`;
+            - an object with `dataset()` and `steps`, such as `ContiguousBatches`, or
+              with `dataset(epoch, start_step)`, such as `VariableWindows`;
             - a `tf.data.Dataset` that gives the same elements in the same order in
               every pass (a resumed epoch computes and skips those before its step);
             - a function `(epoch, start_step) -> tf.data.Dataset`, which is traced
@@ -121,6 +123,9 @@ class ResumableBatches:
 
 def _as_function(source: Any) -> DatasetFunction:
     if hasattr(source, "dataset"):
+        parameters = list(inspect.signature(source.dataset).parameters)
+        if parameters[:2] == ["epoch", "start_step"]:
+            return source.dataset
         source = source.dataset()
     if isinstance(source, tf.data.Dataset):
         return lambda epoch, start: source.skip(start)

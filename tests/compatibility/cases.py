@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from rlm_tf import layers, models, optimizers, restricted
 from tests.compatibility.arrays import FILES
+from tests.conformance import bmi_rows
 from tests.conformance.public_classes import ROWS
 from tests.conformance.row import VOCABULARY
 
@@ -24,6 +25,9 @@ _TOKENS, _NEXT = _TEXT[:, :-1], _TEXT[:, 1:]
 _COUNTS = (_RNG.uniform(size=_TOKENS.shape) < 0.9).astype(np.float32)
 _BATCH = ((_TOKENS, np.ones(3, np.int32)), _NEXT, _COUNTS)
 _SENTENCES = np.array([[3, 5, 1, -1], [2, 2, 0, 1], [4, 1, -1, -1]], np.int32)
+_PAIRS_OF_SENTENCES = type(bmi_rows.PAIRS)(
+    *(values[[0, 1, 0]] for values in bmi_rows.PAIRS)
+)
 _SYMBOLS = np.array([3, 1, 5], np.int32)
 _ONES = np.ones(3, np.float32)
 _FEATURES = _RNG.uniform(0, 2, (3, 3)).astype(np.float32)
@@ -258,6 +262,17 @@ CASES = [
         "RegularizedLanguageModel_gru",
         lambda: _cell_model(layers.GRUCell(4), tied=False, mixture_components=2),
     ),
+    Case("AWDLanguageModel", bmi_rows.awd),
+    Case(
+        "BootstrappedMutualInformation",
+        bmi_rows.bmi,
+        batch=(
+            (_TOKENS, np.ones(3, np.int32), _PAIRS_OF_SENTENCES),
+            _NEXT,
+            _COUNTS,
+        ),
+        evaluates=False,
+    ),
     Case("KerasHubLanguageModel", _MAKERS["KerasHubLanguageModel"]),
     Case("TransformerLanguageModel", _MAKERS["TransformerLanguageModel"]),
     Case(
@@ -375,6 +390,8 @@ USES: dict[str, Callable[[Any], Any]] = {
     "NeuralFeatureModel": lambda model: model.log_probs(_FEATURES[:, :2]),
     "NeuralRestrictedModel": _of_restricted,
     "NormalLatents": lambda layer: layer(tf.constant(_FEATURES)),
+    "MineBound": bmi_rows.bound,
+    "PairDiscriminator": bmi_rows.score,
     "Perplexity": _of_metric,
     "Quantiles": _of_metric,
     "Recurrent": lambda layer: layer(tf.constant(_SEQUENCE)),

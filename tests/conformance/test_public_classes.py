@@ -54,11 +54,15 @@ def test_it_runs_in_a_graph(made):
 
 UPWARDS = {
     "accuracy",
+    "effective_sample_size",
     "imm_count",
     "imm_coverage",
     "kl",
+    "mine",
+    "pair_accuracy",
     "representational_kl",
     "return",
+    "reward",
 }
 
 

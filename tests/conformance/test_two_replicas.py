@@ -37,9 +37,9 @@ def _parameters() -> list:
 
     In-batch contexts pool what their replica has; what they promise is in
     `tests/models/imm/test_in_batch_contexts.py`. TensorFlow gathers rows of several
-    replicas, as the matching of neighbours does, in graphs alone.
+    replicas, as the matching of neighbours and Phase II of BMI do, in graphs alone.
     """
-    gather = {"LogisticIMM", "NeighborModelMatching"}
+    gather = {"LogisticIMM", "NeighborModelMatching", "BootstrappedMutualInformation"}
     return [
         pytest.param(name, marks=[pytest.mark.graph] if name in gather else [])
         for name in sorted(_ROWS.keys() - {"InducedModelMatching"})

@@ -47,6 +47,9 @@ class ContiguousBatches:
         prefix: The token that stands before the stream, `<eos>` as a rule.
         steps: Number of elements of one pass, ceil(L / T).
         num_targets: Number of tokens scored in one pass, N.
+        rows: int32 `[B, steps T + 1]`, the input of each row's first target, its
+            targets, padding.
+        row_lengths: int32 `[B]`, the targets of each row.
     """
 
     def __init__(
@@ -87,9 +90,9 @@ class ContiguousBatches:
         rows[:, : length + 1] = np.lib.stride_tricks.sliding_window_view(
             stream, length + 1
         )[::length]
-        self._rows = rows
+        self.rows = rows
         ends = self.num_targets - length * np.arange(batch_size)
-        self._lengths = np.clip(ends, 0, length).astype(np.int32)
+        self.row_lengths = np.clip(ends, 0, length).astype(np.int32)
 
     def element(self, step: int) -> BatchArrays:
         """Returns the element of one step of a pass.
@@ -100,12 +103,12 @@ class ContiguousBatches:
         if not 0 <= step < self.steps:
             raise IndexError(f"step must be in [0, {self.steps}), found {step}.")
         first = step * self.window
-        block = self._rows[:, first : first + self.window + 1]
+        block = self.rows[:, first : first + self.window + 1]
         positions = np.arange(first, first + self.window, dtype=np.int32)
         return BatchArrays(
             (block[:, :-1], np.full(self.batch_size, int(step == 0), np.int32)),
             block[:, 1:],
-            (positions < self._lengths[:, None]).astype(np.float32),
+            (positions < self.row_lengths[:, None]).astype(np.float32),
         )
 
     def dataset(
@@ -142,8 +145,8 @@ class ContiguousBatches:
                 f"found {start_step}."
             )
         # One constant that the steps slice: windows cut beforehand would double it.
-        rows = tf.constant(self._rows)
-        lengths = tf.constant(self._lengths)[:, tf.newaxis]
+        rows = tf.constant(self.rows)
+        lengths = tf.constant(self.row_lengths)[:, tf.newaxis]
 
         def element(counter: tf.Tensor) -> Element:
             step = counter % self.steps

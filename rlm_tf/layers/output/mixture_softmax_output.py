@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -121,6 +122,7 @@ class MixtureFeatures(keras.layers.Layer):
         rate: Dropout on the vectors in training.
         seed: Of dropout.
         batch_axis: See `ReplicaDropout`.
+        noise_shape: Of dropout, see `ReplicaDropout`.
         **kwargs: Of `keras.layers.Layer`.
     """
 
@@ -133,6 +135,7 @@ class MixtureFeatures(keras.layers.Layer):
         rate: float = 0.0,
         seed: int | None = None,
         batch_axis: int = 0,
+        noise_shape: Sequence[int | None] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -142,8 +145,9 @@ class MixtureFeatures(keras.layers.Layer):
         self.rate = rate
         self.seed = seed
         self.batch_axis = batch_axis
+        self.noise_shape = noise_shape
         self.dropout = ReplicaDropout(
-            rate, seed=seed, batch_axis=batch_axis, dtype=self.dtype_policy
+            rate, noise_shape, seed, batch_axis=batch_axis, dtype=self.dtype_policy
         )
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -180,4 +184,5 @@ class MixtureFeatures(keras.layers.Layer):
             "rate": self.rate,
             "seed": self.seed,
             "batch_axis": self.batch_axis,
+            "noise_shape": self.noise_shape,
         }

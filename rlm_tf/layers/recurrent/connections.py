@@ -22,7 +22,7 @@ def run_layers(
     training: bool,
     collected: list[tf.Tensor] | None = None,
 ) -> tuple[tf.Tensor, list[States]]:
-    """Runs layers whose outputs have the same width over one window.
+    """Runs layers over one window; all have the same width, but with "stacked".
 
     With h^l the outputs of layer l and M_l its dropout mask,
 

@@ -13,6 +13,7 @@ from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 
 from rlm_tf.checks import check_integer
 from rlm_tf.layers.basic.replica_dropout import replica_dropout
+from rlm_tf.layers.basic.replica_noise import replica_noise
 from rlm_tf.layers.recurrent.gate_bias import GateBias
 from rlm_tf.layers.recurrent.recurrent_cell import (
     Product,
@@ -20,6 +21,7 @@ from rlm_tf.layers.recurrent.recurrent_cell import (
     States,
     Weights,
 )
+from rlm_tf.numerics import cast_like
 
 STATE_MASK = "state_mask"
 
@@ -30,6 +32,10 @@ class HiddenStateCell(RecurrentCell, DropoutRNNCell):
     State dropout (Gal and Ghahramani 2016) zeroes entries of h where the cell reads it,
     with one mask a sequence: the same at every time step of a call. The state that is
     passed on is not masked.
+
+    Weight drop (Merity et al. 2018) zeroes entries of the matrices that multiply states
+    instead, one mask a call, which all rows and time steps share; biases and what
+    multiplies inputs stay whole. It acts in `rlm_tf.layers.Recurrent`.
 
     A subclass sets `state_size` and `output_size`, creates its weights in `build`, and
     implements
@@ -44,30 +50,38 @@ class HiddenStateCell(RecurrentCell, DropoutRNNCell):
     Args:
         units: Width H of the output.
         state_dropout: Rate of state dropout, in [0, 1).
-        seed: Of state dropout.
+        weight_drop: Rate of weight drop, in [0, 1).
+        seed: Of both.
         **kwargs: Of `keras.layers.Layer`.
 
     Raises:
-        ValueError: If `units` is not positive or the rate is not in [0, 1).
+        ValueError: If `units` is not positive or a rate is not in [0, 1).
     """
+
+    # Names of the matrices among `recurrent_weights` that weight drop acts on.
+    recurrent_matrices: tuple[str, ...] = ("recurrent_kernel",)
 
     def __init__(
         self,
         units: int,
         *,
         state_dropout: float = 0.0,
+        weight_drop: float = 0.0,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         name = type(self).__name__
         check_integer(name, "units", units, 1)
-        if isinstance(state_dropout, str) or not 0 <= state_dropout < 1:
-            raise ValueError(
-                f"{name}: `state_dropout` must lie in [0, 1), found {state_dropout}."
-            )
+        for rate, value in (
+            ("state_dropout", state_dropout),
+            ("weight_drop", weight_drop),
+        ):
+            if isinstance(value, str) or not 0 <= value < 1:
+                raise ValueError(f"{name}: `{rate}` must lie in [0, 1), found {value}.")
         self.units = units
         self.state_dropout = state_dropout
+        self.weight_drop = weight_drop
         self.seed = seed
         self.output_size = units
         # What Keras' mixin reads.
@@ -75,6 +89,8 @@ class HiddenStateCell(RecurrentCell, DropoutRNNCell):
         self.recurrent_dropout = state_dropout
         if state_dropout > 0:
             self.seed_generator = keras.random.SeedGenerator(seed)
+        if weight_drop > 0:
+            self.weight_seed_generator = keras.random.SeedGenerator(seed)
 
     # === What a subclass implements ===
 
@@ -131,6 +147,11 @@ class HiddenStateCell(RecurrentCell, DropoutRNNCell):
     def call(
         self, inputs: tf.Tensor, states: States, training: bool = False
     ) -> tuple[tf.Tensor, States]:
+        if training and self.weight_drop > 0:
+            raise ValueError(
+                f"{type(self).__name__}: `weight_drop` has one mask for all time steps "
+                "and acts in rlm_tf.layers.Recurrent, not in keras.layers.RNN."
+            )
         weights = self.loop_weights()
         if training and self.recurrent_dropout > 0:
             weights[STATE_MASK] = self.get_recurrent_dropout_mask(states[0])
@@ -141,6 +162,23 @@ class HiddenStateCell(RecurrentCell, DropoutRNNCell):
             return {}
         mask = self._create_dropout_mask(states[0], self.recurrent_dropout)
         return {STATE_MASK: mask}
+
+    def drop_weights(self, weights: Weights) -> Weights:
+        if self.weight_drop == 0:
+            return weights
+        # One draw, so that matrices of one shape lose other entries.
+        sizes = [weights[name].shape.num_elements() for name in self.recurrent_matrices]
+        draw = tf.random.stateless_uniform
+        noise = replica_noise(draw, [sum(sizes)], self.weight_seed_generator, None)
+        dropped = {}
+        for name, part in zip(
+            self.recurrent_matrices, tf.split(noise, sizes), strict=True
+        ):
+            matrix = weights[name]
+            kept = tf.reshape(part, matrix.shape) >= self.weight_drop
+            scaled = matrix * cast_like(1.0 / (1.0 - self.weight_drop), matrix)
+            dropped[name] = tf.where(kept, scaled, tf.zeros_like(matrix))
+        return weights | dropped
 
     def _create_dropout_mask(self, step_input: tf.Tensor, dropout_rate: float) -> Any:
         """Draws a mask of the shape of `step_input`; Keras' mixin calls it, too."""
@@ -155,6 +193,7 @@ class HiddenStateCell(RecurrentCell, DropoutRNNCell):
             **super().get_config(),
             "units": self.units,
             "state_dropout": self.state_dropout,
+            "weight_drop": self.weight_drop,
             "seed": self.seed,
         }
 

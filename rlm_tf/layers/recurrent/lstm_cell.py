@@ -42,6 +42,7 @@ class LSTMCell(KernelCell):
         cap_input_gate: Whether the input gate is limited as above.
         tie_gates: Whether the input gate is tied to the forget gate.
         state_dropout: Rate of state dropout, see `HiddenStateCell`.
+        weight_drop: Rate of weight drop, likewise.
         kernel_initializer: For W `[D, 4 H]`.
         recurrent_initializer: For U `[H, 4 H]`.
         bias_initializer: For b `[4 H]`.
@@ -85,7 +86,8 @@ class LSTMCell(KernelCell):
     @property
     def is_standard(self) -> bool:
         """Whether it computes what `keras.layers.LSTM` computes."""
-        changed = self.cap_input_gate or self.tie_gates or self.state_dropout > 0
+        dropped = self.state_dropout > 0 or self.weight_drop > 0
+        changed = self.cap_input_gate or self.tie_gates or dropped
         return type(self) is LSTMCell and not changed
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:

@@ -70,11 +70,11 @@ class MogrifierCell(NestedConfig, HiddenStateCell):
             )
         if isinstance(cell, MogrifierCell):
             raise ValueError(f"{name}: `cell` is mogrified already.")
-        if "state_dropout" in kwargs:
-            raise ValueError(
-                f"{name}: state dropout is that of the wrapped cell; give "
-                "`state_dropout` to it."
-            )
+        for rate in ("state_dropout", "weight_drop"):
+            if rate in kwargs:
+                raise ValueError(
+                    f"{name}: dropout is that of the wrapped cell; give `{rate}` to it."
+                )
         kwargs.setdefault("dtype", cell.dtype_policy)
         super().__init__(cell.units, seed=seed, **kwargs)
         if self.compute_dtype != cell.compute_dtype:
@@ -107,6 +107,7 @@ class MogrifierCell(NestedConfig, HiddenStateCell):
         self.output_size = cell.output_size
         # Drawn once, by whichever of the two loops asks.
         self.state_dropout = self.recurrent_dropout = cell.state_dropout
+        self.weight_drop = cell.weight_drop
         if cell.state_dropout > 0:
             self.seed_generator = cell.seed_generator
 
@@ -169,6 +170,10 @@ class MogrifierCell(NestedConfig, HiddenStateCell):
             **gates,
         }
 
+    def drop_weights(self, weights: Weights) -> Weights:
+        """Drops what the wrapped cell drops: no gates' matrices."""
+        return self.cell.drop_weights(weights)
+
     def step(
         self,
         inputs_t: tf.Tensor,
@@ -215,7 +220,7 @@ class MogrifierCell(NestedConfig, HiddenStateCell):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        for name in ("units", "state_dropout"):
+        for name in ("units", "state_dropout", "weight_drop"):
             config.pop(name)
         return {
             **config,

@@ -22,6 +22,8 @@ class MultiplicativeLSTMCell(LSTMCell):
     `recurrent_initializer` for W_mh `[H, H]`.
     """
 
+    recurrent_matrices = ("recurrent_kernel", "state_factor")
+
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         super().build(input_shape)
         self.input_factor = self.add_weight(

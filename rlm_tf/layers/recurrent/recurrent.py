@@ -115,7 +115,8 @@ class Recurrent(NestedConfig, keras.layers.Layer):
         if self._cudnn is None:
             weights = self.cell.loop_weights()
             if training:
-                weights |= self._masks(states, copies)
+                weights = self.cell.drop_weights(weights)
+                weights = weights | self._masks(states, copies)
             projected = self.cell.project_inputs(inputs)
             outputs, final = self._recurrence(projected, states, weights)
         else:

@@ -72,6 +72,16 @@ class RecurrentCell(keras.layers.Layer):
         del states
         return {}
 
+    def drop_weights(self, weights: Weights) -> Weights:
+        """Returns what the loop uses in training in place of `loop_weights`.
+
+        Some entries of matrices may be dropped, the same ones at all time steps.
+
+        Args:
+            weights: Of `loop_weights`.
+        """
+        return weights
+
     def call(
         self, inputs: tf.Tensor, states: States, training: bool = False
     ) -> tuple[tf.Tensor, States]:

@@ -43,6 +43,8 @@ class RewiredLSTMCell(KernelCell):
         ValueError: If `units` is not positive or the rate is not in [0, 1).
     """
 
+    recurrent_matrices = ("recurrent_kernel", "forget_kernel", "output_kernel")
+
     def __init__(
         self,
         units: int,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import keras
@@ -136,6 +136,7 @@ class InducedModelMatching(ObjectiveModel):
         # Three numbers more would fill the progress bar.
         self.count_quantiles = _of_training(Quantiles(name="imm_count"), in_logs=False)
         self.authors: AuthorsVariant | None = None
+        self._steps: Callable[[], Any] = lambda: self.optimizer.iterations
         self._contexts: Contexts | None = None
         if contexts is not None:
             self.contexts = contexts
@@ -276,7 +277,7 @@ class InducedModelMatching(ObjectiveModel):
                 "files never hold the training text: set `model.contexts = "
                 "InBatchContexts(...)` or `SampledContexts(tokens, ...)` before fit()."
             )
-        step = tf.cast(self.optimizer.iterations, tf.int64)
+        step = tf.cast(self._steps(), tf.int64)
         window = Window(x, y, sample_weight, step, self.is_active())
         found = self.contexts.match(self.matching, window)
         terms = {"nll": TermLoss(found.nll, sample_weight)}
@@ -289,6 +290,14 @@ class InducedModelMatching(ObjectiveModel):
             if self.authors is not None:
                 terms[f"{name}_soft"] = self.authors.soft_term(index, window, found)
         return terms
+
+    def count_steps(self, steps: Callable[[], Any]) -> None:
+        """Has a wrapper around this one say how many steps there were.
+
+        Args:
+            steps: Returns an int scalar.
+        """
+        self._steps = steps
 
     def is_active(self) -> tf.Tensor:
         """Returns bool scalar: False until a start rule lets IMM begin."""

@@ -7,6 +7,7 @@ and can.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -34,13 +35,16 @@ class LanguageModelInterface:
 
     Args:
         model: The language model.
+        hidden_layers: Names of the layers whose outputs are hidden features, of a
+            functional Keras model.
     """
 
     has_states = False
     has_features = False
 
-    def __init__(self, model: keras.Model):
+    def __init__(self, model: keras.Model, hidden_layers: Sequence[str] = ()):
         self.model = model
+        self.hidden_layers = tuple(hidden_layers)
 
     @property
     def vocabulary_size(self) -> int | None:
@@ -160,12 +164,50 @@ class LanguageModelInterface:
             ValueError: If the model does not say what its hidden layers give.
         """
         if not hasattr(self.model, "hidden_features"):
-            raise ValueError(
-                f"{type(self.model).__name__} does not give the outputs of its hidden "
-                "layers; a model that does has a method `hidden_features(tokens, "
-                "states=None, training=False)`."
-            )
+            return self.read(tokens, training)[0]
         return self.model.hidden_features(tokens, states, training=training)
+
+    def read(
+        self, tokens: tf.Tensor, training: bool = False
+    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Runs pieces of text from zero states; no memory is read or written.
+
+        Args:
+            tokens: int `[B, T]`.
+            training: Whether dropout acts.
+
+        Returns:
+            The outputs `[B, T, F_l]` of every hidden layer, and the model's outputs,
+            which `nll` takes.
+
+        Raises:
+            ValueError: If the model does not say what its hidden layers give.
+        """
+        *hidden, outputs = self._probe()(tokens, training=training)
+        return hidden, outputs
+
+    def _probe(self) -> keras.Model:
+        """Returns a model of the same layers that gives hidden outputs, too."""
+        name = type(self.model).__name__
+        if not self.hidden_layers:
+            raise ValueError(
+                f"{name} does not give the outputs of its hidden layers; name layers "
+                "of a functional Keras model (`hidden_layers=[...]`), or give it a "
+                "method `hidden_features(tokens, states=None, training=False)`."
+            )
+        if not getattr(self.model, "inputs", None):
+            raise ValueError(
+                f"`hidden_layers` are of a functional Keras model; {name} is none."
+            )
+        known = [layer.name for layer in self.model.layers]
+        unknown = [layer for layer in self.hidden_layers if layer not in known]
+        if unknown:
+            raise ValueError(
+                f"{name} has no layer {', '.join(map(repr, unknown))} among "
+                f"`hidden_layers`; it has {', '.join(known)}."
+            )
+        hidden = [self.model.get_layer(layer).output for layer in self.hidden_layers]
+        return keras.Model(self.model.inputs, [*hidden, self.model.output])
 
 
 class StatesInterface(LanguageModelInterface):
@@ -211,6 +253,14 @@ class MemoryInterface(StatesInterface):
         features, _ = self.forward(tokens_of(x), states)
         return features
 
+    def read(
+        self, tokens: tf.Tensor, training: bool = False
+    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+        states = self.zero_states(tokens.shape[0] or tf.shape(tokens)[0])
+        collected: list[tf.Tensor] = []
+        features, _ = self.model.forward(tokens, states, training, collected)
+        return [tf.transpose(h, [1, 0, 2]) for h in collected], features
+
     def last_logits(
         self, windows: tf.Tensor, last: tf.Tensor, states: Any = None
     ) -> tf.Tensor:
@@ -243,14 +293,21 @@ def language_model_of(model: keras.Model) -> keras.Model:
     return model
 
 
-def interface_of(model: keras.Model) -> LanguageModelInterface:
-    """Returns the interface that fits a language model, or the one in a wrapper."""
+def interface_of(
+    model: keras.Model, hidden_layers: Sequence[str] = ()
+) -> LanguageModelInterface:
+    """Returns the interface that fits a language model, or the one in a wrapper.
+
+    Args:
+        model: The model.
+        hidden_layers: See `LanguageModelInterface`.
+    """
     model = language_model_of(model)
     if _has(model, _MEMORY):
         return MemoryInterface(model)
     if _has(model, _STATES):
         return StatesInterface(model)
-    return LanguageModelInterface(model)
+    return LanguageModelInterface(model, hidden_layers)
 
 
 def _has(model: keras.Model, methods: tuple[str, ...]) -> bool:

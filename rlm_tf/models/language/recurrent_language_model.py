@@ -14,10 +14,8 @@ from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.layers.recurrent.lstm_cell import LSTMCell
 from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
-from rlm_tf.models.language.stateful_language_model import (
-    LayerStates,
-    StatefulLanguageModel,
-)
+from rlm_tf.models.language.dropout_samples import LayerStates
+from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
 from rlm_tf.seeds import SeededInitializers
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_range
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout, replica_dropout
 from rlm_tf.layers.basic.token_embedding import TokenEmbedding
 from rlm_tf.layers.output.mixture_softmax_output import (
@@ -19,10 +21,15 @@ from rlm_tf.layers.recurrent.cell_copies import copy_cell
 from rlm_tf.layers.recurrent.connections import CONNECTIONS, run_layers
 from rlm_tf.layers.recurrent.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.recurrent.recurrent import Recurrent
-from rlm_tf.models.language.stateful_language_model import (
-    LayerStates,
-    StatefulLanguageModel,
+from rlm_tf.models.language.activation_penalties import (
+    PENALTIES,
+    Activations,
+    penalty_specs,
+    penalty_terms,
 )
+from rlm_tf.models.language.dropout_samples import LayerStates
+from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
+from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.seeds import Seeds
 
 _RATES = (
@@ -31,6 +38,7 @@ _RATES = (
     "output_dropout",
     "projection_dropout",
     "reset_rate",
+    "word_dropout",
 )
 
 
@@ -43,18 +51,21 @@ class RegularizedLanguageModel(StatefulLanguageModel):
     outputs meet in one of three ways (`rlm_tf.layers.recurrent.connections`; "skip" is
     that of chapter 2, "residual" of chapter 4), an optional linear map, a tied softmax.
 
-    Dropout masks differ at every time step; state dropout, one mask a window, is the
-    cell's. Embeddings start with variance 1 / E, an untied output kernel with that of
-    its inputs, the map orthogonal, biases of the softmax at 0, as in the authors' code.
+    Dropout masks differ at every time step, or, with `locked_dropout`, only from window
+    to window (Gal and Ghahramani 2016). State dropout, one mask a window, and weight
+    drop are the cell's. Embeddings start with variance 1 / E, an untied output kernel
+    with that of its inputs, the map orthogonal, biases of the softmax at 0, as in the
+    authors' code.
 
     How it is called and what it remembers: `StatefulLanguageModel`.
 
     Args:
         vocabulary_size: V.
         cell: A cell as it is to be in all layers, `MogrifierLSTMCell(650, rank=64)` for
-            example. Every layer gets a copy with seeds of its own.
+            example, or a list of one for each layer, which may differ in width where
+            connections are "stacked". Every layer gets a copy with seeds of its own.
         num_layers: Number L of recurrent layers.
-        embedding_width: E; None: the width H of the cell. If it differs from H, a
+        embedding_width: E; None: the width H of the last cell. If it differs from H, a
             linear map (no bias) from H to E comes before the softmax.
         connections: "stacked", "skip" or "residual".
         tied: Whether the softmax uses the embedding matrix.
@@ -67,20 +78,29 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             of a mixture; None: `output_dropout`.
         reset_rate: Probability with which a row's carried states are zeroed before a
             training window.
+        word_dropout: Rate of words whose whole embedding is zeroed in a window, at all
+            places (Gal and Ghahramani 2016); a tied softmax has them all.
+        locked_dropout: Whether masks of dropout are the same at all time steps of a
+            window.
+        activation_penalty: Coefficient of the mean square of what the layers give after
+            dropout (AR, Merity et al. 2017, arXiv 1708.01009).
+        temporal_penalty: Coefficient of the mean square of its change from one time
+            step to the next, before dropout (TAR).
         jit_loop: Whether XLA compiles the recurrent loop; see `Recurrent`.
         seed: Of initialisation and dropout.
         **kwargs: Of `StatefulLanguageModel` (`clip_norm`, `loss_scale`, `l2`,
             `bits_per_character`, `dropout_samples`) and of `keras.Model`.
 
     Raises:
-        ValueError: If a size is not positive, a rate not in [0, 1), the cell no
-            `HiddenStateCell`, or the connections unknown.
+        ValueError: If a size is not positive, a rate not in [0, 1), a penalty negative,
+            the cell no `HiddenStateCell`, the connections unknown, or widths differ and
+            connections are not "stacked".
     """
 
     def __init__(
         self,
         vocabulary_size: int,
-        cell: HiddenStateCell,
+        cell: HiddenStateCell | Sequence[HiddenStateCell],
         num_layers: int = 2,
         *,
         embedding_width: int | None = None,
@@ -92,6 +112,10 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         output_dropout: float = 0.0,
         projection_dropout: float | None = None,
         reset_rate: float = 0.0,
+        word_dropout: float = 0.0,
+        locked_dropout: bool = False,
+        activation_penalty: float = 0.0,
+        temporal_penalty: float = 0.0,
         jit_loop: bool | str = "auto",
         seed: int = 0,
         **kwargs: Any,
@@ -99,7 +123,9 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         # Not an attribute of its own: Keras would count it among the layers.
-        self._prototype = lambda: cell
+        self._has_one_cell = not isinstance(cell, Sequence)
+        cells = list(cell) if isinstance(cell, Sequence) else [cell] * num_layers
+        self._prototypes = lambda: cells
         self.num_layers = num_layers
         self.embedding_width = embedding_width
         self.connections = connections
@@ -110,6 +136,10 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         self.output_dropout = output_dropout
         self.projection_dropout = projection_dropout
         self.reset_rate = reset_rate
+        self.word_dropout = word_dropout
+        self.locked_dropout = locked_dropout
+        self.activation_penalty = activation_penalty
+        self.temporal_penalty = temporal_penalty
         self.jit_loop = jit_loop
         self.seed = seed
         self._check_arguments()
@@ -117,25 +147,49 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         self.create_memory([layer.cell.state_size for layer in self.recurrent_layers])
 
     @property
+    def cells(self) -> list[HiddenStateCell]:
+        """The cells that were given, one for each layer, which have copies of them."""
+        return self._prototypes()
+
+    @property
     def cell(self) -> HiddenStateCell:
-        """The cell that was given; the layers have copies of it."""
-        return self._prototype()
+        """The cell that was given; the last, if there are several."""
+        return self.cells[-1]
 
     def _check_arguments(self) -> None:
         name = type(self).__name__
-        if not isinstance(self.cell, HiddenStateCell):
-            raise ValueError(
-                f"{name}: `cell` must be an rlm_tf.layers.HiddenStateCell, found "
-                f"{type(self.cell).__name__}."
-            )
         for argument in ("vocabulary_size", "num_layers", "mixture_components"):
             check_integer(name, argument, getattr(self, argument), 1)
+        for cell in self.cells:
+            if not isinstance(cell, HiddenStateCell):
+                raise ValueError(
+                    f"{name}: `cell` must be an rlm_tf.layers.HiddenStateCell, found "
+                    f"{type(cell).__name__}."
+                )
+        if len(self.cells) != self.num_layers:
+            raise ValueError(
+                f"{name}: `cell` must be one, or a list of `num_layers` = "
+                f"{self.num_layers}, found {len(self.cells)}."
+            )
         if self.embedding_width is not None:
             check_integer(name, "embedding_width", self.embedding_width, 1)
         if self.connections not in CONNECTIONS:
             raise ValueError(
                 f"{name}: `connections` must be one of {', '.join(CONNECTIONS)}; found "
                 f"{self.connections!r}."
+            )
+        widths = [cell.output_size for cell in self.cells]
+        if len(set(widths)) > 1 and self.connections != "stacked":
+            raise ValueError(
+                f'{name}: layers of several widths must be "stacked"; found widths '
+                f"{', '.join(map(str, widths))} and connections {self.connections!r}."
+            )
+        penalties = {argument: getattr(self, argument) for argument in PENALTIES}
+        check_range(name, 0.0, math.inf, **penalties)
+        if any(penalties.values()) and self.dropout_samples > 1:
+            raise ValueError(
+                f"{name}: penalties of activations need `dropout_samples` = 1, found "
+                f"{self.dropout_samples}."
             )
         for argument in _RATES:
             value = getattr(self, argument)
@@ -152,19 +206,22 @@ class RegularizedLanguageModel(StatefulLanguageModel):
 
         def dropout(rate: float, name: str) -> ReplicaDropout:
             return ReplicaDropout(
-                rate, seed=seeds.next(), batch_axis=1, dtype=policy, name=name
+                rate,
+                self._noise_shape,
+                seeds.next(),
+                batch_axis=1,
+                dtype=policy,
+                name=name,
             )
 
-        def normal(mode: str) -> keras.initializers.Initializer:
-            return keras.initializers.VarianceScaling(
-                1.0, mode, "truncated_normal", seeds.next()
-            )
+        def initializer(weight: str, fan_in: int) -> keras.initializers.Initializer:
+            return self.make_initializer(weight, fan_in, seeds.next())
 
         # The matrix is [V, E]: its rows are what one token or one logit gets.
         self.embedding = TokenEmbedding(
             self.vocabulary_size,
             width,
-            initializer=normal("fan_out"),
+            initializer=initializer("embedding", self.vocabulary_size),
             dtype=policy,
             name="embedding",
         )
@@ -172,15 +229,17 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         self.embedding_dropout = dropout(self.input_dropout, "embedding_dropout")
         self.recurrent_layers = []
         self.layer_dropouts = []
-        for index in range(self.num_layers):
+        inputs = width
+        for index, cell in enumerate(self.cells):
             layer = Recurrent(
-                copy_cell(self.cell, seeds, policy),
+                copy_cell(cell, seeds, policy),
                 time_major=True,
                 jit_loop=self.jit_loop,
                 dtype=policy,
                 name=f"recurrent_{index}",
             )
-            layer.build((None, None, width if index == 0 else units))
+            layer.build((None, None, inputs))
+            inputs = cell.output_size
             self.recurrent_layers.append(layer)
             # tf.train.Checkpoint does not look into lists of a Keras model.
             setattr(self, layer.name, layer)
@@ -189,15 +248,38 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         self.final_dropout = dropout(self.output_dropout, "final_dropout")
         if self.reset_rate > 0:
             self.reset_seeds = seeds.generator()
-        self._create_output(width, normal, dropout)
+        self._create_output(width, initializer, dropout)
+        if self.word_dropout > 0:
+            self.word_seeds = seeds.generator()
         self.built = True
 
-    def _create_output(self, width: int, normal: Any, dropout: Any) -> None:
+    @property
+    def _noise_shape(self) -> tuple[int | None, ...] | None:
+        """Of dropout, time first."""
+        return (1, None, None) if self.locked_dropout else None
+
+    def make_initializer(
+        self, weight: str, fan_in: int, seed: int
+    ) -> keras.initializers.Initializer:
+        """Returns the initialiser of a matrix outside of the recurrent layers.
+
+        Args:
+            weight: "embedding", "output", "mixture" (both of its kernels) or
+                "projection".
+            fan_in: Width of what it multiplies; V for the embedding.
+            seed: Of the initialiser.
+        """
+        if weight == "projection":
+            return keras.initializers.Orthogonal(seed=seed)
+        mode = "fan_in" if weight == "mixture" else "fan_out"
+        return keras.initializers.VarianceScaling(1.0, mode, "truncated_normal", seed)
+
+    def _create_output(self, width: int, initializer: Any, dropout: Any) -> None:
         """Creates what comes after the recurrent layers; `width` is E."""
         policy, units = self.dtype_policy, self.cell.output_size
         options = {
             "own_kernel": not self.tied,
-            "kernel_initializer": normal("fan_out"),
+            "kernel_initializer": initializer("output", width),
             "dtype": policy,
             "name": "output",
         }
@@ -211,10 +293,11 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             self.projection = MixtureFeatures(
                 self.mixture_components,
                 width,
-                kernel_initializer=normal("fan_in"),
+                kernel_initializer=initializer("mixture", units),
                 rate=rate,
                 seed=last.seed,
                 batch_axis=1,
+                noise_shape=self._noise_shape,
                 dtype=policy,
                 name="projection",
             )
@@ -224,11 +307,10 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             )
         else:
             if width != units:
-                orthogonal = keras.initializers.Orthogonal(seed=normal("fan_in").seed)
                 self.projection = keras.layers.Dense(
                     width,
                     use_bias=False,
-                    kernel_initializer=orthogonal,
+                    kernel_initializer=initializer("projection", units),
                     dtype=policy,
                     name="projection",
                 )
@@ -248,7 +330,19 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         training: bool,
         collected: list[tf.Tensor] | None = None,
     ) -> tuple[tf.Tensor, LayerStates]:
-        inputs = self.embedding(tf.transpose(tokens))
+        tokens = tf.transpose(tokens)
+        inputs = self.embedding(tokens)
+        if training and self.word_dropout > 0:
+            words = tf.ones([self.vocabulary_size, 1], inputs.dtype)
+            # One mask for the rows of all replicas.
+            kept = replica_dropout(
+                words,
+                self.word_dropout,
+                self.word_seeds,
+                batch_axis=1,
+                noise_shape=(None, 1),
+            )
+            inputs *= tf.gather(kept, tokens)
         inputs = self.embedding_dropout(inputs, training=training)
         total, new_states = run_layers(
             self.recurrent_layers,
@@ -260,6 +354,8 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             collected,
         )
         features = self.final_dropout(total, training=training)
+        if isinstance(collected, Activations):
+            collected.dropped = features
         if isinstance(self.projection, MixtureFeatures):
             features = self.projection(features, training=training)
         elif self.projection is not None:
@@ -283,13 +379,38 @@ class RegularizedLanguageModel(StatefulLanguageModel):
     def feature_width(self) -> int:
         return self._feature_width
 
+    # === Objective ===
+
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        penalties = penalty_specs(self.activation_penalty, self.temporal_penalty)
+        return [*super().term_specs, *penalties]
+
+    def objective_terms(
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any,
+        training: bool,
+        collected: list[tf.Tensor] | None = None,
+    ) -> dict[str, TermLoss]:
+        wanted = {spec.name for spec in self.term_specs} - {"nll"}
+        if not (training and wanted):
+            return super().objective_terms(x, y, sample_weight, training, collected)
+        seen = Activations()
+        terms = super().objective_terms(x, y, sample_weight, training, seen)
+        found = penalty_terms(seen, sample_weight)
+        return terms | {name: found[name] for name in found if name in wanted}
+
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
+        serialize = keras.saving.serialize_keras_object
+        cells = [serialize(cell) for cell in self.cells]
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
-            "cell": keras.saving.serialize_keras_object(self.cell),
+            "cell": cells[0] if self._has_one_cell else cells,
             "num_layers": self.num_layers,
             "embedding_width": self.embedding_width,
             "connections": self.connections,
@@ -300,6 +421,10 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             "output_dropout": self.output_dropout,
             "projection_dropout": self.projection_dropout,
             "reset_rate": self.reset_rate,
+            "word_dropout": self.word_dropout,
+            "locked_dropout": self.locked_dropout,
+            "activation_penalty": self.activation_penalty,
+            "temporal_penalty": self.temporal_penalty,
             "jit_loop": self.jit_loop,
             "seed": self.seed,
         }

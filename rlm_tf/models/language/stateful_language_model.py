@@ -12,13 +12,17 @@ from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.layers.recurrent.carried_state import CarriedState
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.models.language.batch import checked_batch, tokens_of
+from rlm_tf.models.language.dropout_samples import (
+    LayerStates,
+    apart,
+    split,
+    together,
+)
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
-
-LayerStates = list[list[tf.Tensor]]
 
 
 class StatefulLanguageModel(ObjectiveModel):
@@ -86,7 +90,11 @@ class StatefulLanguageModel(ObjectiveModel):
     # === Computation ===
 
     def forward(
-        self, tokens: tf.Tensor, states: LayerStates, training: bool = False
+        self,
+        tokens: tf.Tensor,
+        states: LayerStates,
+        training: bool = False,
+        collected: list[tf.Tensor] | None = None,
     ) -> tuple[tf.Tensor, LayerStates]:
         """Runs one window from given states; reads and writes no memory.
 
@@ -95,6 +103,7 @@ class StatefulLanguageModel(ObjectiveModel):
             states: A list of the states of each layer, like `zero_states`. Their width
                 tells how many dropout samples there are.
             training: Whether dropout acts.
+            collected: See `run_window`; rows are those of all samples.
 
         Returns:
             Features `[B, T, F]`, the softmax layer's input (side by side those of the
@@ -102,10 +111,10 @@ class StatefulLanguageModel(ObjectiveModel):
         """
         samples = states[0][0].shape[-1] // self._state_sizes[0][0]
         if samples == 1:
-            return self.run_window(tokens, states, training)
-        apart = _apart(tokens, states, samples)
-        features, new_states = self.run_window(*apart, training)
-        return _together(features, new_states, samples)
+            return self.run_window(tokens, states, training, collected)
+        rows = apart(tokens, states, samples)
+        features, new_states = self.run_window(*rows, training, collected)
+        return together(features, new_states, samples)
 
     def run_window(
         self,
@@ -120,13 +129,19 @@ class StatefulLanguageModel(ObjectiveModel):
         """
         raise NotImplementedError(f"{type(self).__name__} has no `run_window`.")
 
-    def features(self, inputs: Any, training: bool = False) -> tf.Tensor:
+    def features(
+        self,
+        inputs: Any,
+        training: bool = False,
+        collected: list[tf.Tensor] | None = None,
+    ) -> tf.Tensor:
         """Returns the features `[B, T, F]` before the softmax layer.
 
         Args:
             inputs: `tokens` `[B, T]`, which start from zero states, or
                 `(tokens, start)`, which go on from the carried states and update them.
             training: Whether dropout acts, and whose carried states are used.
+            collected: See `run_window`.
 
         Raises:
             ValueError: If the axes are others, or the tokens no integers.
@@ -139,7 +154,7 @@ class StatefulLanguageModel(ObjectiveModel):
             check_shapes(name, tokens=(inputs, "B T"))
             batch_size = inputs.shape[0] or tf.shape(inputs)[0]
             states = self.zero_states(batch_size, training)
-            features, _ = self.forward(inputs, states, training)
+            features, _ = self.forward(inputs, states, training, collected)
             return features
         tokens, start = inputs
         check_shapes(name, tokens=(tokens, "B T"), start=(start, "B"))
@@ -147,7 +162,7 @@ class StatefulLanguageModel(ObjectiveModel):
         if training:
             start = self.training_starts(start)
         states = self.starting_states(start, training)
-        features, new_states = self.forward(tokens, states, training)
+        features, new_states = self.forward(tokens, states, training, collected)
         carried.write([state for layer in new_states for state in layer])
         return features
 
@@ -197,7 +212,7 @@ class StatefulLanguageModel(ObjectiveModel):
         if not self._has_samples(features):
             return logits(features)
         samples = tf.nn.log_softmax(
-            at_least_single(logits(_split(features, self.feature_width)))
+            at_least_single(logits(split(features, self.feature_width)))
         )
         return log_mean_exp(samples, axis=-2)
 
@@ -213,7 +228,7 @@ class StatefulLanguageModel(ObjectiveModel):
         kernel = self.tied_kernel()
         if not self._has_samples(features):
             return self.output_layer(features, targets=targets, tied_kernel=kernel)
-        samples = _split(features, self.feature_width)
+        samples = split(features, self.feature_width)
         targets = tf.repeat(targets[..., tf.newaxis], samples.shape[-2], axis=-1)
         nll = self.output_layer(samples, targets=targets, tied_kernel=kernel)
         return -log_mean_exp(-nll, axis=-1)
@@ -226,7 +241,7 @@ class StatefulLanguageModel(ObjectiveModel):
         kernel = self.tied_kernel()
         if not self._has_samples(features):
             return self.output_layer.log_probs_at(features, targets, kernel)
-        samples = _split(features, self.feature_width)
+        samples = split(features, self.feature_width)
         targets = tf.repeat(targets[..., tf.newaxis], samples.shape[-2], axis=-1)
         log_probs = self.output_layer.log_probs_at(samples, targets, kernel)
         return log_mean_exp(log_probs, axis=-1)
@@ -320,16 +335,24 @@ class StatefulLanguageModel(ObjectiveModel):
         return [TermSpec("nll")]
 
     def objective_terms(
-        self, x: Any, y: Any, sample_weight: Any, training: bool
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any,
+        training: bool,
+        collected: list[tf.Tensor] | None = None,
     ) -> dict[str, TermLoss]:
         size = getattr(self, "vocabulary_size", None)
         x, y = checked_batch(type(self).__name__, x, y, sample_weight, size)
-        features = self.features(x, training=training)
+        features = self.features(x, training, collected)
         return {"nll": TermLoss(self.nll(features, y), sample_weight)}
 
     def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
+        mean = keras.metrics.Mean(name=name)
+        if name != "nll":
+            return [mean]
         bits = [BitsPerCharacter()] if self.bits_per_character else []
-        return [keras.metrics.Mean(name=name), Perplexity(), *bits]
+        return [mean, Perplexity(), *bits]
 
     # === Config ===
 
@@ -339,63 +362,3 @@ class StatefulLanguageModel(ObjectiveModel):
             "bits_per_character": self.bits_per_character,
             "dropout_samples": self.dropout_samples,
         }
-
-
-# === Dropout samples: apart as rows, together side by side ===
-
-
-def _apart(
-    tokens: tf.Tensor, states: LayerStates, samples: int
-) -> tuple[tf.Tensor, LayerStates]:
-    """Returns D rows for each row: sample d of row b is row `b D + d`.
-
-    Args:
-        tokens: `[B, T]`.
-        states: Those of each layer, `[B, D S]`.
-        samples: D.
-
-    Returns:
-        Tokens `[B D, T]` and states `[B D, S]`.
-    """
-    rows = [
-        [tf.reshape(state, [-1, state.shape[-1] // samples]) for state in layer]
-        for layer in states
-    ]
-    return tf.repeat(tokens, samples, axis=0), rows
-
-
-def _together(
-    features: tf.Tensor, states: LayerStates, samples: int
-) -> tuple[tf.Tensor, LayerStates]:
-    """Undoes `_apart` for what a model made of it.
-
-    Args:
-        features: `[B D, T, F]`.
-        states: Those of each layer, `[B D, S]`.
-        samples: D.
-
-    Returns:
-        Features `[B, T, D F]` and states `[B, D S]`.
-    """
-    steps, width = tf.shape(features)[1], features.shape[-1]
-    joined = tf.reshape(features, [-1, samples, steps, width])
-    joined = tf.reshape(
-        tf.transpose(joined, [0, 2, 1, 3]), [-1, steps, samples * width]
-    )
-    rows = features.shape[0]
-    rows = None if rows is None else rows // samples
-    joined.set_shape([rows, features.shape[1], samples * width])
-    new_states = [
-        [tf.reshape(state, [-1, state.shape[-1] * samples]) for state in layer]
-        for layer in states
-    ]
-    return joined, new_states
-
-
-def _split(features: tf.Tensor, width: int) -> tf.Tensor:
-    """Returns features `[..., D F]` as `[..., D, F]`, F being `width`."""
-    samples = features.shape[-1] // width
-    shape = tf.concat([tf.shape(features)[:-1], [samples, width]], axis=0)
-    parts = tf.reshape(features, shape)
-    parts.set_shape([*features.shape[:-1], samples, width])
-    return parts

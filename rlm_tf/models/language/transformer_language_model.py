@@ -12,10 +12,8 @@ from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.basic.token_embedding import TokenEmbedding
 from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.layers.transformer.transformer_block import Cache, TransformerBlock
-from rlm_tf.models.language.stateful_language_model import (
-    LayerStates,
-    StatefulLanguageModel,
-)
+from rlm_tf.models.language.dropout_samples import LayerStates
+from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
 from rlm_tf.seeds import Seeds
 
 

@@ -214,7 +214,7 @@ def test_every_round_has_values_of_its_own_and_seeds_repeat_them():
         ),
         (
             lambda: layers.MogrifierCell(layers.GRUCell(4), state_dropout=0.5),
-            "state dropout is that of the wrapped cell",
+            "dropout is that of the wrapped cell",
         ),
         (
             lambda: layers.MogrifierCell(layers.GRUCell(4), dtype="float64"),

@@ -1,0 +1,1 @@
+"""The bootstrapped mutual-information regulariser."""

@@ -1,0 +1,441 @@
+"""The bootstrapped mutual-information regulariser around any language model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.checks import check_option, check_range
+from rlm_tf.data.batches.pair_batch import PairBatch
+from rlm_tf.layers.basic.pair_discriminator import PairDiscriminator
+from rlm_tf.metrics.declared import declared
+from rlm_tf.metrics.mine_bound import MineBound
+from rlm_tf.metrics.perplexity import Perplexity
+from rlm_tf.models.bmi.continuations import Continuation, continuation
+from rlm_tf.models.bmi.pairs import Pairs, flat_pairs
+from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
+from rlm_tf.models.language.batch import checked_batch
+from rlm_tf.models.language.interface import interface_of
+from rlm_tf.objective_model.objective_model import ObjectiveModel
+from rlm_tf.objective_model.term import (
+    Coefficient,
+    Term,
+    TermLoss,
+    TermSpec,
+    check_coefficient,
+)
+from rlm_tf.objectives.mutual_information import jsd_proxy
+from rlm_tf.objectives.raml import (
+    SCALES,
+    Scale,
+    log_importance_weights,
+    scaled_nll,
+)
+from rlm_tf.optimizers.decoupled_optimizer import DecoupledOptimizer
+from rlm_tf.padding import PADDING
+from rlm_tf.replicas import all_reduce, gather_rows
+
+PhaseTwo = Literal["raml"]
+_LEAST_TEMPERATURE = float(np.finfo(np.float32).tiny)
+_PHASES_TWO: tuple[PhaseTwo, ...] = ("raml",)
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class BootstrappedMutualInformation(ObjectiveModel):
+    """Trains a language model on likelihood and mutual information of sentences.
+
+    Cao and Xu (2019, arXiv 1905.11978), signs corrected. A discriminator D tells pairs
+    (X, Y*) of neighbouring sentences from pairs (X, Y-) drawn apart, by features phi
+    that the language model's layers have of each:
+
+        Phase I   nll + weight * [SP(-D(X, Y*)) + mean SP(D(X, Y-))]            Eq. (6)
+        Phase II  besides, raml_weight * sum_i w_i NLL(Y_i | X_i) / L_i         Eq. (16)
+                  r = D(X, Y) - D(X, Y*),    w = softmax(r / temperature - ln G)
+
+    Phase I trains language model and discriminator, from the first step to the last.
+    Phase II, which begins when `phase` is 1 (`rlm_tf.training.SwitchPhase` sets it),
+    raises the likelihood of sentences Y behind Y* that D finds better than they are
+    likely to be drawn; Y is read from the state after X, and its gradient reaches X.
+    Rewards are of one pass without dropout and without gradient, so that the
+    discriminator learns nothing in Phase II, and r = 0 where Y is Y*.
+
+    It is trained on batches that `SentencePairs` or `SegmentPairs` give, as a transform
+    of `rlm_tf.training.ResumableBatches`. Batches without pairs, `(tokens, start)`,
+    evaluate the language model alone. Calling, evaluating and exporting give the
+    wrapped model. The `.keras` file holds language model and discriminator, never the
+    training text.
+
+    Logs: `nll` and what else the wrapped model logs, `mutual_information` (the loss of
+    Phase I: 2 ln 2 knows nothing), `pair_accuracy` (D+ > D-), `mine` (the bound of Eq.
+    (4), in evaluation with pairs on held-out ones), and in Phase II `raml`, `reward`
+    and `effective_sample_size`.
+
+    Args:
+        model: Any language model of this library, or one in `InducedModelMatching`,
+            whose terms stay; or a functional Keras model with `hidden_layers`.
+        discriminator: None: `PairDiscriminator()`.
+        weight: Of Phase I, a number or a schedule of the optimiser's step.
+        raml_weight: Of Phase II; None: `weight`. (The authors' code has two weights.)
+        pooling: phi of a sentence, over its tokens: "max", "last" or "mean".
+        phase_two: "raml"; None: Phase I alone.
+        temperature: beta of the rewards.
+        scale: What a sentence's NLL is divided by: "sentence" (its length), "sum" (1),
+            "batch" (all lengths, the authors' code).
+        hidden_layers: Names of the layers whose outputs make phi, of a functional
+            Keras model.
+        clip_norm: Gradients of language model and discriminator are each clipped to
+            this global norm. None: what the wrapped model has, and 0.25 for the
+            discriminator.
+        loss_scale: See `ObjectiveModel`. None: what the wrapped model has.
+        l2: See `ObjectiveModel`. None: what the wrapped model has.
+        **kwargs: Of `keras.Model`.
+
+    Raises:
+        ValueError: If an option is unknown or out of range, or the model is not causal
+            or does not give the outputs of its hidden layers.
+    """
+
+    # Evaluation, generation and serving use `model` in place of the wrapper.
+    wraps_language_model = True
+
+    def __init__(
+        self,
+        model: keras.Model,
+        *,
+        discriminator: PairDiscriminator | None = None,
+        weight: Coefficient = 0.1,
+        raml_weight: Coefficient | None = None,
+        pooling: Pooling = "max",
+        phase_two: PhaseTwo | None = None,
+        temperature: float = 1.0,
+        scale: Scale = "sentence",
+        hidden_layers: Sequence[str] = (),
+        clip_norm: float | None = None,
+        loss_scale: float | None = None,
+        l2: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        name = type(self).__name__
+        if not isinstance(model, keras.Model):
+            raise ValueError(
+                f"{name}: `model` must be a Keras model, found {type(model).__name__}."
+            )
+
+        def own_or_inner(option: str, own: Any, otherwise: Any) -> Any:
+            return getattr(model, option, otherwise) if own is None else own
+
+        # `compile` scales the loss by the policy of the outer model.
+        kwargs = {"dtype": model.dtype_policy, **kwargs}
+        super().__init__(
+            clip_norm=own_or_inner("clip_norm", clip_norm, None),
+            loss_scale=own_or_inner("loss_scale", loss_scale, 1.0),
+            l2=own_or_inner("l2", l2, 0.0),
+            **kwargs,
+        )
+        check_coefficient(name, "weight", weight)
+        if raml_weight is not None:
+            check_coefficient(name, "raml_weight", raml_weight)
+        check_option(name, "pooling", pooling, POOLINGS)
+        if phase_two is not None:
+            check_option(name, "phase_two", phase_two, _PHASES_TWO)
+        check_option(name, "scale", scale, SCALES)
+        check_range(name, _LEAST_TEMPERATURE, math.inf, temperature=temperature)
+        self.model = model
+        self.discriminator = discriminator or PairDiscriminator(
+            dtype=model.dtype_policy
+        )
+        self.weight = weight
+        self.raml_weight = raml_weight
+        self.pooling = pooling
+        self.phase_two = phase_two
+        self.temperature = temperature
+        self.scale = scale
+        self.hidden_layers = tuple(hidden_layers)
+        self.view = interface_of(model, self.hidden_layers)
+        self.view.check_causal(name)
+        self.vocabulary_size = self.view.vocabulary_size
+        if not self.discriminator.built:
+            hidden, _ = self.view.read(tf.zeros([1, 1], tf.int32))
+            width = sum(int(values.shape[-1]) for values in hidden)
+            self.discriminator.build(((None, width), (None, width)))
+        # Whether the step that is traced has them.
+        self._has_pairs = True
+        self.accuracy_metric = declared(keras.metrics.Mean(name="pair_accuracy"), "up")
+        self.mine_metric = declared(MineBound(name="mine"), "up")
+        self.reward_metric, self.size_metric = (
+            declared(keras.metrics.Mean(name=each), "up", only_training=True)
+            for each in ("reward", "effective_sample_size")
+        )
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the wrapped models have their weights."""
+
+    def compile(
+        self,
+        optimizer: Any = "sgd",
+        discriminator_optimizer: keras.optimizers.Optimizer | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Configures training as `keras.Model.compile`, with two optimisers.
+
+        Args:
+            optimizer: Of the language model; or a `DecoupledOptimizer` of the parts
+                "model" and "discriminator".
+            discriminator_optimizer: None: Adam at rate 2e-4.
+            **kwargs: Of `keras.Model.compile`.
+        """
+        optimizer = keras.optimizers.get(optimizer)
+        if not isinstance(optimizer, DecoupledOptimizer):
+            adam = keras.optimizers.Adam(2e-4, epsilon=1e-8)
+            norm = self.clip_norm
+            norms = {"discriminator": 0.25 if norm is None else norm}
+            if norm is not None:
+                norms["model"] = norm
+            optimizer = DecoupledOptimizer(
+                {
+                    "model": optimizer,
+                    "discriminator": discriminator_optimizer or adam,
+                },
+                norms,
+            )
+        super().compile(optimizer, **kwargs)
+        self._build_optimizer()
+        inner = self.model
+        if hasattr(inner, "count_steps"):
+            inner.count_steps(lambda: self.optimizer.iterations)
+
+    # === Declarations ===
+
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        specs = [TermSpec("nll")]
+        if isinstance(self.model, ObjectiveModel):
+            specs = list(self.model.term_specs)
+        specs.append(TermSpec("mutual_information", self.weight))
+        if self.phase_two is not None:
+            weight = self.weight if self.raml_weight is None else self.raml_weight
+            specs.append(TermSpec(self.phase_two, weight, phases=(1,), evaluated=False))
+        return specs
+
+    @property
+    def parts(self) -> Mapping[str, Sequence[Any]]:
+        return {"model": [self.model], "discriminator": [self.discriminator]}
+
+    @property
+    def frozen_models(self) -> Sequence[keras.layers.Layer]:
+        return getattr(self.model, "frozen_models", ())
+
+    @property
+    def total_clip_norm(self) -> float | None:
+        """None: the parts are clipped, each on its own."""
+        return None
+
+    def step_factor(self, x: Any) -> float | tf.Tensor | None:
+        if isinstance(self.model, ObjectiveModel):
+            return self.model.step_factor(_apart(x)[0])
+        return None
+
+    # === Computation ===
+
+    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
+        """Returns the language model's logits `[B, T, V]`."""
+        return self.view.whole_logits(_apart(inputs)[0], training=training)
+
+    def features(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Returns phi of pieces of text, each read from zero states.
+
+        Args:
+            tokens: int `[R, L]`, padded with -1.
+            training: Whether dropout acts.
+
+        Returns:
+            `[R, F]`.
+        """
+        hidden, _ = self.view.read(tf.maximum(tokens, 0), training)
+        return pooled(hidden, tokens != PADDING, self.pooling)
+
+    def pair_scores(
+        self, first: tf.Tensor, second: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """Returns D of pairs of pieces, `[R]`; arguments as those of `features`."""
+        x, y = tf.split(
+            self.features(tf.concat([first, second], axis=0), training), 2, axis=0
+        )
+        return self.discriminator((x, y), training=training)
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> Mapping[str, TermLoss] | list[Term]:
+        window, given = _apart(x)
+        self._has_pairs = given is not None
+        terms = self._language_terms(window, y, sample_weight, training)
+        if given is None:
+            if training:
+                raise ValueError(
+                    f"{type(self).__name__}: a batch without pairs; give `fit()` those "
+                    "of `ResumableBatches(batches, transform=SentencePairs(...))`."
+                )
+            specs = {spec.name: spec for spec in self.term_specs}
+            return [
+                self._term(specs[name], loss, tf.constant(0), training=False)
+                for name, loss in terms.items()
+            ]
+        pairs = flat_pairs(type(self).__name__, given, self.vocabulary_size)
+        if self._in_phase_two(training):
+            rows = continuation(pairs.first, pairs.proposal)
+            hidden, outputs = self.view.read(rows.tokens, training)
+            x_features = pooled(hidden, rows.of_first, self.pooling)
+            terms["raml"] = self._raml(rows, outputs, pairs)
+            terms["mutual_information"] = self._proxy(pairs, training, x_features)
+        else:
+            terms["mutual_information"] = self._proxy(pairs, training)
+        return terms
+
+    def _language_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> dict[str, TermLoss]:
+        if isinstance(self.model, ObjectiveModel):
+            found = self.model.objective_terms(x, y, sample_weight, training=training)
+            if isinstance(found, list):
+                raise ValueError(
+                    f"{type(self).__name__}: {type(self.model).__name__} returns a "
+                    "list of `Term`; a model to be wrapped must declare `term_specs`."
+                )
+            return dict(found)
+        name, size = type(self).__name__, self.vocabulary_size
+        x, y = checked_batch(name, x, y, sample_weight, size)
+        outputs = self.view.outputs(x, training=training)
+        return {"nll": TermLoss(self.view.nll(outputs, y), sample_weight)}
+
+    def _proxy(
+        self, pairs: Pairs, training: bool, x_features: tf.Tensor | None = None
+    ) -> TermLoss:
+        """Returns Phase I's loss of each pair."""
+        pieces = [pairs.second[:, tf.newaxis], pairs.negatives]
+        if x_features is None:
+            pieces.insert(0, pairs.first[:, tf.newaxis])
+        # Pair by pair: rows of replicas, one after the other, are those of all.
+        stacked = tf.concat(pieces, axis=1)
+        number = stacked.shape[1]
+        rows = tf.reshape(stacked, [-1, stacked.shape[2]])
+        found = self.features(rows, training)
+        found = tf.reshape(found, [-1, number, found.shape[-1]])
+        if x_features is None:
+            x_features, found = found[:, 0], found[:, 1:]
+        others = found.shape[1]
+        scores = self.discriminator(
+            (
+                tf.repeat(x_features, others, axis=0),
+                tf.reshape(found, [-1, found.shape[-1]]),
+            ),
+            training=training,
+        )
+        scores = tf.reshape(scores, [-1, others])
+        joint, marginal = scores[:, 0], scores[:, 1:]
+        loss, extra = jsd_proxy(joint, marginal)
+        self.accuracy_metric.update_state(extra.pair_accuracy, pairs.weights)
+        self.mine_metric.update_state(joint, marginal, pairs.weights)
+        return TermLoss(loss, pairs.weights)
+
+    def _raml(self, rows: Continuation, outputs: tf.Tensor, pairs: Pairs) -> TermLoss:
+        """Returns Phase II's loss of each sentence, and its weight."""
+        at_places = tf.gather(outputs, rows.places, batch_dims=1)
+        of_tokens = self.view.nll(at_places, rows.targets)
+        nll = tf.reduce_sum(of_tokens * tf.cast(rows.weights, of_tokens.dtype), axis=1)
+        rewards = self._rewards(pairs)
+        log_weights = log_importance_weights(
+            rewards, pairs.log_proposals, temperature=self.temperature
+        )
+        everywhere = tf.where(pairs.weights > 0, log_weights, log_weights.dtype.min)
+        highest = tf.reduce_max(gather_rows(everywhere))
+        weights = pairs.weights * tf.exp(tf.minimum(log_weights - highest, 0.0))
+        self.reward_metric.update_state(rewards, pairs.weights)
+        total, squares = all_reduce(
+            [tf.reduce_sum(weights), tf.reduce_sum(tf.square(weights))]
+        )
+        self.size_metric.update_state(tf.math.divide_no_nan(total**2, squares))
+        return TermLoss(self._scaled(nll, rows.lengths, pairs.weights), weights)
+
+    def _scaled(
+        self, nll: tf.Tensor, lengths: tf.Tensor, weights: tf.Tensor
+    ) -> tf.Tensor:
+        if self.scale == "batch":
+            total = all_reduce(tf.reduce_sum(lengths * weights))
+            return nll / tf.cast(total, nll.dtype)
+        return scaled_nll(type(self).__name__, nll, lengths, self.scale)
+
+    def _rewards(self, pairs: Pairs) -> tf.Tensor:
+        """Returns r = D(X, Y) - D(X, Y*) `[P]`, without dropout and gradient."""
+        pieces = tf.concat([pairs.first, pairs.second, pairs.proposal], axis=0)
+        x, second, proposal = tf.split(self.features(pieces), 3, axis=0)
+        both = tf.concat([proposal, second], axis=0)
+        scores = self.discriminator((tf.concat([x, x], axis=0), both))
+        of_proposal, of_second = tf.split(tf.stop_gradient(scores), 2)
+        rewards = tf.cast(of_proposal - of_second, tf.float32)
+        # Exactly, whatever rows of one product are rounded to.
+        return tf.where(pairs.offsets == 0, tf.zeros_like(rewards), rewards)
+
+    # === Metrics ===
+
+    def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
+        inner = self.model.term_specs if isinstance(self.model, ObjectiveModel) else []
+        if any(name == spec.name for spec in inner):
+            return self.model.make_term_metrics(name)
+        metrics: list[keras.metrics.Metric] = [keras.metrics.Mean(name=name)]
+        return [*metrics, Perplexity()] if name == "nll" else metrics
+
+    @property
+    def inner_metrics(self) -> list[keras.metrics.Metric]:
+        if not isinstance(self.model, ObjectiveModel):
+            return []
+        of_terms = [m for metrics in self.model.term_metrics.values() for m in metrics]
+        known = {metric.name for metric in [self.model.total_metric, *of_terms]}
+        return [m for m in self.model.metrics[:-1] if m.name not in known]
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        # What was traced last may be of other batches.
+        weight = tf.convert_to_tensor(self.mine_metric.joint_weight)
+        self._has_pairs = bool(float(weight))
+        return super().get_metrics_result()
+
+    def _logged(self, training: bool) -> list[keras.metrics.Metric]:
+        silent = [] if self._has_pairs else [self.mine_metric, self.accuracy_metric]
+        if not self._in_phase_two(training):
+            silent += [self.reward_metric, self.size_metric]
+        found = super()._logged(training)
+        return [m for m in found if not any(m is other for other in silent)]
+
+    def _in_phase_two(self, training: bool) -> bool:
+        return self.phase_two is not None and self.term_counts(self.phase_two, training)
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            "model": serialize(self.model),
+            "discriminator": serialize(self.discriminator),
+            "weight": serialize(self.weight),
+            "raml_weight": serialize(self.raml_weight),
+            "pooling": self.pooling,
+            "phase_two": self.phase_two,
+            "temperature": self.temperature,
+            "scale": self.scale,
+            "hidden_layers": self.hidden_layers,
+        }
+
+
+def _apart(x: Any) -> tuple[Any, PairBatch | None]:
+    """Returns the window of a batch, and its pairs if it has some."""
+    if isinstance(x, tuple | list) and len(x) == 3:
+        return tuple(x[:2]), PairBatch(*x[2])
+    return x, None

@@ -1,0 +1,348 @@
+"""BMI: both phases by loops, who gets which gradient, wrappers, files, mistakes."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import rlm_tf
+from rlm_tf.data import SentencePairs, contiguous_batches
+from rlm_tf.layers import LSTMCell, PairDiscriminator
+from rlm_tf.models import (
+    BootstrappedMutualInformation,
+    InBatchContexts,
+    InducedModelMatching,
+    RegularizedLanguageModel,
+    TransformerLanguageModel,
+)
+from rlm_tf.models.bmi.continuations import continuation
+from rlm_tf.objectives.raml import geometric_log_probs
+from rlm_tf.restricted import KneserNey
+from rlm_tf.training import ResumableBatches
+from tests.references.bmi_reference import softplus
+
+V = 11
+_RNG = np.random.default_rng(3)
+TEXT = np.concatenate(
+    [[*_RNG.integers(1, V, size=_RNG.integers(1, 5)), 0] for _ in range(12)]
+).astype(np.int32)
+
+
+def language_model(dropout=0.0, **options):
+    return RegularizedLanguageModel(
+        V,
+        LSTMCell(4),
+        2,
+        input_dropout=dropout,
+        jit_loop=False,
+        **{"dtype": "float64", "seed": 1, **options},
+    )
+
+
+def wrapped(inner=None, **options):
+    inner = inner or language_model()
+    return BootstrappedMutualInformation(
+        inner,
+        discriminator=PairDiscriminator(3, seed=2, dtype=inner.dtype_policy),
+        **options,
+    )
+
+
+def batch(step=0, pairs=4, rows=2, **options):
+    """The element of a window of `rows` rows with `pairs` pairs."""
+    windows = contiguous_batches(TEXT, rows, 5, prefix=0)
+    source = SentencePairs(TEXT, 0, pairs, most_tokens=6, **options)
+    data = ResumableBatches(windows, transform=source)
+    data.seek(0, step)
+    return next(iter(data.dataset))
+
+
+def features_by_loops(model, sentence, state=None):
+    """phi of one sentence: each layer's greatest outputs, token by token."""
+    kept = [token for token in sentence if token >= 0]
+    hidden = model.hidden_features(np.array([kept]), state)
+    return np.concatenate([np.max(values[0], axis=0) for values in hidden])
+
+
+def score_by_loops(bmi, first, second):
+    features = (features_by_loops(bmi.model, piece) for piece in (first, second))
+    return float(bmi.discriminator(tuple(f[None] for f in features))[0])
+
+
+# === Values ===
+
+
+@pytest.mark.parametrize("negatives", [1, 2])
+def test_phase_one_by_loops(negatives):
+    bmi = wrapped()
+    (tokens, start, pairs), targets, weights = batch(negatives=negatives)
+    x = (tokens, start, pairs)
+    terms = bmi.objective_terms(x, targets, weights, training=True)
+    plain = language_model().objective_terms((tokens, start), targets, weights, True)
+    np.testing.assert_array_equal(terms["nll"].loss, plain["nll"].loss)
+    found = terms["mutual_information"]
+    assert found.loss.shape == [4] and np.all(found.weights == 1)
+    flat = [np.reshape(values, (4, *values.shape[2:])) for values in pairs[:3]]
+    for row in range(4):
+        first, second, others = (pieces[row] for pieces in flat)
+        expected = softplus(-score_by_loops(bmi, first, second))
+        apart = [softplus(score_by_loops(bmi, first, other)) for other in others]
+        assert float(found.loss[row]) == pytest.approx(expected + np.mean(apart))
+    assert 0 <= float(bmi.accuracy_metric.result()) <= 1
+
+
+@pytest.mark.parametrize("scale", ["sentence", "sum", "batch"])
+def test_phase_two_by_loops(scale):
+    bmi = wrapped(phase_two="raml", temperature=0.7, scale=scale)
+    bmi.set_phase(1)
+    (tokens, start, pairs), targets, weights = batch(pairs=8)
+    assert np.any(pairs.offsets > 0) and np.any(pairs.offsets == 0)
+    terms = bmi.objective_terms((tokens, start, pairs), targets, weights, True)
+    loss, found = terms["raml"].loss, terms["raml"].weights
+    flat = [np.reshape(values, (8, *values.shape[2:])) for values in pairs]
+    lengths, nlls, log_weights = [], [], []
+    for row in range(8):
+        first, second, proposal = flat[0][row], flat[1][row], flat[3][row]
+        x, y = ([token for token in piece if token >= 0] for piece in (first, proposal))
+        log_probs = np.log(tf.nn.softmax(bmi.model(np.array([x + y]))))[0]
+        places = range(len(x) - 1, len(x) + len(y) - 1)
+        nlls.append(-sum(log_probs[p, t] for p, t in zip(places, y, strict=True)))
+        lengths.append(len(y))
+        reward = score_by_loops(bmi, first, proposal)
+        reward -= score_by_loops(bmi, first, second)
+        assert flat[5][row] > 0 or reward == pytest.approx(0.0, abs=1e-12)
+        log_weights.append(reward / 0.7 - flat[4][row])
+    divided = {
+        "sentence": np.array(lengths),
+        "sum": 1,
+        "batch": sum(lengths),
+    }[scale]
+    np.testing.assert_allclose(loss, np.array(nlls) / divided, rtol=1e-6)
+    expected = np.exp(np.array(log_weights) - max(log_weights))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    size = expected.sum() ** 2 / np.sum(expected**2)
+    assert float(bmi.size_metric.result()) == pytest.approx(size, rel=1e-5)
+    # X is read once, in the pass that reads Y behind it.
+    again = wrapped().objective_terms((tokens, start, pairs), targets, weights, True)
+    np.testing.assert_allclose(
+        terms["mutual_information"].loss, again["mutual_information"].loss, rtol=1e-9
+    )
+
+
+def test_the_term_of_phase_two_is_normalised_over_the_batch():
+    bmi = wrapped(phase_two="raml", weight=0.0, raml_weight=1.0)
+    bmi.compile(keras.optimizers.SGD(0.0))
+    bmi.set_phase(1)
+    element = batch(pairs=8)
+    logs = bmi.train_on_batch(*element, return_dict=True)
+    terms = bmi.objective_terms(*element, True)
+    loss, weights = (np.array(v) for v in terms["raml"][:2])
+    expected = np.sum(loss * weights) / np.sum(weights)
+    assert logs["raml"] == pytest.approx(expected, rel=1e-5)
+    assert logs["loss"] == pytest.approx(logs["nll"] + expected, rel=1e-5)
+
+
+def test_rewards_of_the_next_sentence_are_exactly_zero():
+    bmi = wrapped(language_model(dropout=0.5), phase_two="raml")
+    bmi.set_phase(1)
+    bmi.objective_terms(*batch(pairs=8, rate=1.0), True)
+    assert float(bmi.reward_metric.result()) == 0.0
+    assert float(bmi.size_metric.result()) == pytest.approx(8.0)
+
+
+def test_a_sentence_behind_another():
+    first = tf.constant([[5, 6, 0, -1], [7, 0, -1, -1]])
+    second = tf.constant([[8, 0, -1, -1], [1, 2, 3, 0]])
+    rows = continuation(first, second)
+    np.testing.assert_array_equal(
+        rows.tokens, [[5, 6, 0, 8, 0, 0, 0, 0], [7, 0, 1, 2, 3, 0, 0, 0]]
+    )
+    np.testing.assert_array_equal(rows.of_first[:, :3], [[1, 1, 1], [1, 1, 0]])
+    assert not np.any(rows.of_first[:, 3:])
+    np.testing.assert_array_equal(rows.places, [[2, 3, 4, 5], [1, 2, 3, 4]])
+    np.testing.assert_array_equal(rows.weights, [[1, 1, 0, 0], [1, 1, 1, 1]])
+    np.testing.assert_array_equal(rows.lengths, [2, 4])
+
+
+@pytest.mark.parametrize("pooling", ["max", "last", "mean"])
+def test_pooling_does_not_see_padding(pooling):
+    bmi = wrapped(pooling=pooling)
+    sentence = np.array([[3, 5, 0, -1, -1]])
+    hidden = bmi.model.hidden_features(sentence[:, :3])
+    values = np.concatenate([h[0] for h in hidden], axis=-1)
+    expected = {"max": values.max(0), "last": values[-1], "mean": values.mean(0)}
+    np.testing.assert_allclose(bmi.features(sentence)[0], expected[pooling], rtol=1e-12)
+
+
+# === Gradients ===
+
+
+def _gradients(bmi, name, element):
+    with tf.GradientTape() as tape:
+        term = bmi.objective_terms(*element, True)[name]
+        weights = tf.stop_gradient(tf.cast(term.weights, term.loss.dtype))
+        loss = tf.reduce_sum(term.loss * weights)
+    omega = bmi.model.trainable_variables
+    theta = bmi.discriminator.trainable_variables
+    found = tape.gradient(loss, [v.value for v in [*omega, *theta]])
+    return found[: len(omega)], found[len(omega) :]
+
+
+def test_who_gets_which_gradient():
+    bmi = wrapped(phase_two="raml")
+    bmi.set_phase(1)
+    element = batch(pairs=8)
+    omega, theta = _gradients(bmi, "mutual_information", element)
+    names = [v.path for v in bmi.model.trainable_variables]
+    for name, gradient in zip(names, omega, strict=True):
+        # phi needs no softmax.
+        assert (gradient is None) == ("output" in name), name
+    assert all(np.any(gradient != 0) for gradient in theta)
+    omega, theta = _gradients(bmi, "raml", element)
+    assert all(gradient is not None for gradient in omega)
+    assert all(gradient is None for gradient in theta)
+
+
+def test_all_three_pieces_teach_the_language_model():
+    """Words that occur in one kind of piece alone get a gradient in Phase I."""
+    bmi = wrapped(language_model(tied=False))
+    (tokens, start, pairs), targets, weights = batch(pairs=2)
+
+    def piece(*words):
+        return np.array([[[*words, 0, -1]] * 1] * 2, np.int32)
+
+    pairs = pairs._replace(
+        first=piece(1, 2),
+        second=piece(3, 4),
+        negatives=piece(5, 6)[:, :, None],
+        proposal=piece(7, 8),
+    )
+    omega, _ = _gradients(
+        bmi, "mutual_information", ((tokens, start, pairs), targets, weights)
+    )
+    embedding = np.abs(omega[0]).sum(axis=1)
+    assert set(np.flatnonzero(embedding)) == {0, 1, 2, 3, 4, 5, 6}
+
+
+def test_the_likelihood_of_a_sentence_teaches_the_one_before():
+    bmi = wrapped(language_model(tied=False), phase_two="raml")
+    bmi.set_phase(1)
+    (tokens, start, pairs), targets, weights = batch(pairs=2)
+    only = np.array([[[1, 2, 0]], [[1, 2, 0]]], np.int32)
+    behind = np.array([[[7, 8, 0]], [[7, 8, 0]]], np.int32)
+    pairs = pairs._replace(
+        first=only, second=behind, negatives=behind[:, :, None], proposal=behind
+    )
+    omega, _ = _gradients(bmi, "raml", ((tokens, start, pairs), targets, weights))
+    assert set(np.flatnonzero(np.abs(omega[0]).sum(axis=1))) == {0, 1, 2, 7, 8}
+
+
+def test_parts_are_clipped_apart():
+    """Gradient descent at rate 1 moves each part by its clipping norm."""
+    bmi = wrapped(clip_norm=0.01, weight=5.0)
+    bmi.compile(keras.optimizers.SGD(1.0), keras.optimizers.SGD(1.0))
+    layers = bmi.model, bmi.discriminator
+    before = [layer.get_weights() for layer in layers]
+    bmi.train_on_batch(*batch())
+    for layer, weights in zip(layers, before, strict=True):
+        moves = [a - b for a, b in zip(layer.get_weights(), weights, strict=True)]
+        norm = np.sqrt(sum(np.sum(move**2) for move in moves))
+        assert norm == pytest.approx(0.01, rel=1e-4)
+
+
+# === Other models, files ===
+
+
+def test_imm_keeps_its_terms():
+    restricted = KneserNey(2).fit(TEXT, V)
+    imm = InducedModelMatching(
+        language_model(dtype="float32"), restricted, InBatchContexts(), 0.3
+    )
+    bmi = wrapped(imm)
+    bmi.compile(keras.optimizers.SGD(0.1))
+    logs = bmi.train_on_batch(*batch(), return_dict=True)
+    assert {"nll", "imm", "mutual_information", "imm_coverage"} <= set(logs)
+    expected = logs["nll"] + 0.3 * logs["imm"] + 0.1 * logs["mutual_information"]
+    penalty = sum(float(loss) for loss in bmi.losses)
+    assert logs["loss"] == pytest.approx(expected + penalty, rel=1e-5)
+
+
+def test_a_transformer_and_a_functional_model():
+    transformer = TransformerLanguageModel(V, 8, 1, 2, 16)
+    inputs = keras.Input((None,), dtype="int32")
+    hidden = keras.layers.GRU(5, return_sequences=True, name="low")(
+        keras.layers.Embedding(V, 4)(inputs)
+    )
+    functional = keras.Model(inputs, keras.layers.Dense(V)(hidden))
+    for model, options, width in (
+        (transformer, {}, 8),
+        (functional, {"hidden_layers": ("low",)}, 5),
+    ):
+        bmi = BootstrappedMutualInformation(
+            model, discriminator=PairDiscriminator(3), phase_two="raml", **options
+        )
+        bmi.set_phase(1)
+        terms = bmi.objective_terms(*batch(), True)
+        assert set(terms) == {"nll", "mutual_information", "raml"}
+        assert np.all(np.isfinite(terms["raml"].loss))
+        assert bmi.discriminator.weights[0].shape[0] == 5 * width
+
+
+def test_batches_without_pairs_evaluate_the_language_model():
+    bmi = wrapped()
+    bmi.compile(keras.optimizers.SGD(0.1))
+    (tokens, start, pairs), targets, weights = batch()
+    logs = bmi.test_on_batch((tokens, start), targets, weights, return_dict=True)
+    assert set(logs) == {"loss", "nll", "perplexity"}
+    with_pairs = bmi.test_on_batch(
+        (tokens, start, pairs), targets, weights, return_dict=True
+    )
+    assert {"mine", "pair_accuracy", "mutual_information"} <= set(with_pairs)
+    with pytest.raises(ValueError, match="a batch without pairs; give `fit"):
+        bmi.train_on_batch((tokens, start), targets, weights)
+
+
+def test_a_file_holds_both_models_and_no_text(tmp_path):
+    bmi = wrapped(language_model(dtype="float32"), pooling="last", phase_two="raml")
+    bmi.compile(keras.optimizers.SGD(0.1))
+    bmi.train_on_batch(*batch())
+    bmi.save(tmp_path / "model.keras")
+    again = rlm_tf.load_model(tmp_path / "model.keras")
+    assert again.pooling == "last" and again.phase_two == "raml"
+    sentences = SentencePairs(TEXT, 0, 2, most_tokens=6).sentences
+    pair = sentences[:3], sentences[3:6]
+    np.testing.assert_array_equal(again.pair_scores(*pair), bmi.pair_scores(*pair))
+    element = batch(seed=4)
+    for model in (bmi, again):
+        model.train_on_batch(*element)
+    for found, expected in zip(again.weights, bmi.weights, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: wrapped(pooling="sum"), "`pooling` must be one of max, last, mean"),
+        (lambda: wrapped(phase_two="x"), "`phase_two` must be one of"),
+        (lambda: wrapped(scale="x"), "`scale` must be one of sentence, sum, batch"),
+        (lambda: wrapped(temperature=0.0), "`temperature` must be finite and positive"),
+        (lambda: wrapped(weight=-1.0), "`weight` must be finite and not negative"),
+        (
+            lambda: wrapped(keras.Sequential([keras.layers.Embedding(V, 3)])),
+            r"name layers of a functional Keras model \(`hidden_layers",
+        ),
+    ],
+)
+def test_mistakes(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_proposals_are_those_of_the_data():
+    (_, _, pairs), *_ = batch(pairs=8, rate=0.4)
+    offsets = np.reshape(pairs.offsets, -1)
+    given = np.reshape(pairs.log_proposals, -1)
+    zero = geometric_log_probs([0], [11], rate=0.4)
+    assert np.all(given[offsets == 0] >= float(zero[0]) - 1e-3)
