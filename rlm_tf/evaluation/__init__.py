@@ -7,6 +7,15 @@ from rlm_tf.evaluation.dynamic import (
 )
 from rlm_tf.evaluation.gradient_signal import GradientSignal, gradient_signal
 from rlm_tf.evaluation.induced import InducedPerplexity, induced_perplexity
+from rlm_tf.evaluation.information.model_information import (
+    ModelInformation,
+    model_information,
+)
+from rlm_tf.evaluation.information.segment_information import (
+    Estimate,
+    SegmentInformation,
+    segment_information,
+)
 from rlm_tf.evaluation.latent_usage import LatentUsage, latent_usage, quantised_usage
 from rlm_tf.evaluation.log_probs import restricted_target_log_probs, target_log_probs
 from rlm_tf.evaluation.logistic_cross_validation import (
@@ -32,13 +41,16 @@ __all__ = [
     "CorpusPerplexity",
     "CrossValidation",
     "DynamicEvaluation",
+    "Estimate",
     "GradientSignal",
     "GradientStatistics",
     "InducedPerplexity",
     "LatentUsage",
+    "ModelInformation",
     "MonteCarloDropout",
     "Reliability",
     "ScalingLaw",
+    "SegmentInformation",
     "cross_validate_logistic",
     "evaluate",
     "fit_scaling_law",
@@ -50,12 +62,14 @@ __all__ = [
     "interpolated_perplexity",
     "latent_usage",
     "least_costs",
+    "model_information",
     "pareto_frontier",
     "perplexity_of",
     "quantised_usage",
     "reliability",
     "restricted_target_log_probs",
     "search_temperature",
+    "segment_information",
     "target_log_probs",
     "tune_floor",
     "tune_interpolation",

@@ -1,0 +1,1 @@
+"""How much pieces of text tell of each other: estimates and bounds, in nats."""

@@ -1,0 +1,131 @@
+"""Information of segments: a source of which it is known, folds, critics, mistakes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.data import MarkovSource
+from rlm_tf.evaluation import segment_information
+from rlm_tf.evaluation.information import segment_information as module
+from rlm_tf.evaluation.information.critics import KINDS, make_critic
+
+# Four states that lead to one another in a circle, as a rule.
+_SOURCE = MarkovSource(0.04 + 0.84 * np.roll(np.eye(4), 1, axis=1))
+_TEXT = _SOURCE.sample(6000, seed=1)
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_STEPS", 250)
+    monkeypatch.setattr(module, "_EVERY", 25)
+
+
+# === The estimate ===
+
+
+def test_it_comes_near_a_known_information_and_not_above(few_steps):
+    found = segment_information(_TEXT, segment=2, gap=1, folds=3, seed=1)
+    truth = _SOURCE.information(1)
+    assert 0.8 * truth < found.mine.mean
+    assert found.mine.mean < truth + 2 * found.mine.standard_error
+    # The honest bound is close, and pairs that share nothing tell nothing.
+    assert found.nwj.mean == pytest.approx(found.mine.mean, abs=0.05)
+    assert abs(found.shuffled.mean) < 0.05
+    assert found.dropout == 0.0
+    assert found.ceiling == pytest.approx(math.log(found.pairs * (found.pairs - 1)))
+    for each in (found.mine, found.nwj, found.shuffled):
+        assert each.mean == pytest.approx(np.mean(each.folds))
+        assert each.deviation == pytest.approx(np.std(each.folds, ddof=1))
+        assert each.standard_error == pytest.approx(each.deviation / math.sqrt(3))
+
+
+def test_a_constant_text_tells_nothing(few_steps, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_STEPS", 50)
+    found = segment_information(np.zeros(600, int), segment=2, gap=0, folds=3)
+    for each in (found.mine, found.nwj, found.shuffled):
+        assert each.mean == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["nwj", "info_nce"])
+def test_other_objectives_and_critics(few_steps, monkeypatch, objective):
+    monkeypatch.setattr(module, "_MOST_STEPS", 60)
+    monkeypatch.setattr(module, "_EVERY", 30)
+    monkeypatch.setattr(module, "_MOST_PAIRS", 120)
+    monkeypatch.setattr(module, "_BATCH", 64)
+    monkeypatch.setattr(module, "_DROPOUTS", (0.0,))
+    options = {
+        "critic": {"nwj": "mlp", "info_nce": "separable"}[objective],
+        "objective": objective,
+    }
+    found = segment_information(_TEXT, segment=2, gap=0, folds=3, **options)
+    again = segment_information(_TEXT, segment=2, gap=0, folds=3, **options)
+    assert found == again
+    assert 0.5 * _SOURCE.information(0) < found.mine.mean
+
+
+# === Pairs ===
+
+
+@pytest.mark.parametrize("gap", [0, 3])
+def test_no_pair_lies_over_an_edge(gap):
+    edges = np.linspace(0, 101, 5).astype(int)
+    train = module._all(edges, [1, 3], 5, gap)
+    expected = [
+        first
+        for block in (1, 3)
+        for first in range(edges[block], edges[block + 1])
+        if first + 10 + gap <= edges[block + 1]
+    ]
+    assert train.first.tolist() == expected
+    np.testing.assert_array_equal(train.second, train.first + 5 + gap)
+    spaced = module._spaced(edges[1], edges[2], 5, gap)
+    assert spaced.first[0] == edges[1]
+    assert spaced.second[-1] + 5 <= edges[2]
+    np.testing.assert_array_equal(np.diff(spaced.first), 5)
+
+
+def test_a_long_block_has_no_more_pairs_than_are_wanted():
+    spaced = module._spaced(0, 200_000, 5, 0)
+    assert 1000 < len(spaced.first) <= module._MOST_PAIRS
+    assert set(np.diff(spaced.first) % 5) == {0}
+
+
+# === Critics ===
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_critics_score_every_pair_and_begin_anew(rng, kind):
+    critic = make_critic(kind, 7, 3, seed=2)
+    x, y = rng.integers(7, size=(4, 3)), rng.integers(7, size=(5, 3))
+    scores = critic(x, y)
+    assert scores.shape == (4, 5)
+    np.testing.assert_allclose(critic(x[1:2], y[3:4])[0, 0], scores[1, 3], rtol=1e-5)
+    # Order counts once positions have learnt different weights.
+    for positions in critic.positions:
+        positions.assign(tf.constant(rng.normal(size=positions.shape), tf.float32))
+    assert np.any(np.abs(critic(x[:, ::-1], y) - critic(x, y)) > 1e-3)
+    critic.restart()
+    np.testing.assert_array_equal(critic(x, y), scores)
+    critic.dropout.assign(0.5)
+    step = tf.constant(3, tf.int64)
+    np.testing.assert_array_equal(critic(x, y, step), critic(x, y, step))
+    assert np.any(critic(x, y, step) != critic(x, y, step + 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"folds": 2}, "`folds` must be an integer >= 3"),
+        ({"segment": 900}, "the text has 6,000. Give fewer `folds`"),
+        ({"critic": "deep"}, "`critic` must be one of separable, mlp, large"),
+        ({"objective": "x"}, "`objective` must be one of jsd, nwj, info_nce"),
+        ({"gap": -1}, "`gap` must be an integer >= 0"),
+    ],
+)
+def test_mistakes(options, message):
+    with pytest.raises(ValueError, match=message):
+        segment_information(_TEXT, **options)
