@@ -19,12 +19,7 @@ from rlm_tf.data.text.corpus_summary import CorpusSummary, SplitSizes, summarise
 from rlm_tf.data.text.published_corpora import PUBLISHED, SPLITS, PublishedCorpus
 from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.data.text.split_text import SplitText, count_tokens
-from rlm_tf.data.text.tokenisation import (
-    EOS,
-    SUBWORD_RULES,
-    UNK,
-    check_rule,
-)
+from rlm_tf.data.text.tokenisation import EOS, SUBWORD_RULES, UNK, check_rule
 from rlm_tf.data.text.vocabulary import Vocabulary
 
 PYTHON_DOCS = "python-docs"

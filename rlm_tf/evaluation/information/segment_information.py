@@ -150,7 +150,7 @@ def segment_information(
         ]
         dropout, found = max(tried, key=lambda each: each[1].valid)
         control = trainer.estimate(
-            *(split.repaired(rng) for split in (train, valid, test)), rng, dropout
+            train.repaired(rng), valid.repaired(rng), test.repaired(rng), rng, dropout
         )
         rows.append((found.mine, found.nwj, control.mine, found.steps, len(test.first)))
     mine, nwj, shuffled, steps, sizes = zip(*rows, strict=True)

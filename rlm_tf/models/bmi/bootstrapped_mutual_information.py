@@ -17,7 +17,7 @@ from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.mine_bound import MineBound
 from rlm_tf.metrics.perplexity import Perplexity
 from rlm_tf.models.bmi.continuations import Continuation, continuation
-from rlm_tf.models.bmi.pairs import Pairs, flat_pairs
+from rlm_tf.models.bmi.pairs import flat_pairs
 from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
 from rlm_tf.models.language.batch import checked_batch
 from rlm_tf.models.language.interface import interface_of
@@ -316,7 +316,7 @@ class BootstrappedMutualInformation(ObjectiveModel):
         return {"nll": TermLoss(self.view.nll(outputs, y), sample_weight)}
 
     def _proxy(
-        self, pairs: Pairs, training: bool, x_features: tf.Tensor | None = None
+        self, pairs: PairBatch, training: bool, x_features: tf.Tensor | None = None
     ) -> TermLoss:
         """Returns Phase I's loss of each pair."""
         pieces = [pairs.second[:, tf.newaxis], pairs.negatives]
@@ -345,7 +345,9 @@ class BootstrappedMutualInformation(ObjectiveModel):
         self.mine_metric.update_state(joint, marginal, pairs.weights)
         return TermLoss(loss, pairs.weights)
 
-    def _raml(self, rows: Continuation, outputs: tf.Tensor, pairs: Pairs) -> TermLoss:
+    def _raml(
+        self, rows: Continuation, outputs: tf.Tensor, pairs: PairBatch
+    ) -> TermLoss:
         """Returns Phase II's loss of each sentence, and its weight."""
         at_places = tf.gather(outputs, rows.places, batch_dims=1)
         of_tokens = self.view.nll(at_places, rows.targets)
@@ -372,7 +374,7 @@ class BootstrappedMutualInformation(ObjectiveModel):
             return nll / tf.cast(total, nll.dtype)
         return scaled_nll(type(self).__name__, nll, lengths, self.scale)
 
-    def _rewards(self, pairs: Pairs) -> tf.Tensor:
+    def _rewards(self, pairs: PairBatch) -> tf.Tensor:
         """Returns r = D(X, Y) - D(X, Y*) `[P]`, without dropout and gradient."""
         pieces = tf.concat([pairs.first, pairs.second, pairs.proposal], axis=0)
         x, second, proposal = tf.split(self.features(pieces), 3, axis=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -14,30 +13,8 @@ from rlm_tf.padding import PADDING
 _PIECES = ("first", "second", "negatives", "proposal")
 
 
-class Pairs(NamedTuple):
-    """A `PairBatch` with one axis of pairs, of this replica.
-
-    Attributes:
-        first: X, int `[P, L]`, padded with -1, as all pieces.
-        second: Y*, `[P, L]`.
-        negatives: Y-, `[P, K, L]`.
-        proposal: Y, `[P, L]`.
-        log_proposals: `[P]`, nats.
-        offsets: `[P]`.
-        weights: `[P]`.
-    """
-
-    first: tf.Tensor
-    second: tf.Tensor
-    negatives: tf.Tensor
-    proposal: tf.Tensor
-    log_proposals: tf.Tensor
-    offsets: tf.Tensor
-    weights: tf.Tensor
-
-
-def flat_pairs(caller: str, given: PairBatch, vocabulary_size: int | None) -> Pairs:
-    """Returns the pairs of a batch in one axis.
+def flat_pairs(caller: str, given: PairBatch, vocabulary_size: int | None) -> PairBatch:
+    """Returns the pairs of a batch in one axis, `[P, ...]` with P = B R.
 
     Args:
         caller: For the message.
@@ -54,7 +31,7 @@ def flat_pairs(caller: str, given: PairBatch, vocabulary_size: int | None) -> Pa
         one_axis = tf.concat([[-1], tf.shape(values)[2:]], axis=0)
         flat.append(tf.reshape(values, one_axis))
         flat[-1].set_shape([number, *values.shape[2:]])
-    pairs = Pairs(*flat)
+    pairs = PairBatch(*flat)
     if vocabulary_size is None:
         return pairs
     known = functools.partial(known_ids, caller, vocabulary_size)
