@@ -70,16 +70,33 @@ class LoggedModel(DeclaredModel):
 
     def reset_metrics(self) -> None:
         """Sets metrics back; inside `evaluate`, those of training alone stay."""
-        for metric in self._logged(training=False) if self._evaluates else self.metrics:
+        if not self._evaluates:
+            reset = self.metrics
+        else:
+            # As declared, whatever an earlier evaluation of this process has had: a
+            # resumed run has had none.
+            reset = self._counted(training=False, evaluated=None)
+        for metric in reset:
             metric.reset_state()
 
     def _logged(self, training: bool) -> list[keras.metrics.Metric]:
         """Returns the metrics that are in the logs of training, or of evaluation."""
+        return self._counted(training, None if training else self._evaluated)
+
+    def _counted(
+        self, training: bool, evaluated: frozenset[str] | None
+    ) -> list[keras.metrics.Metric]:
+        """Returns metrics without those of terms that do not count.
+
+        Args:
+            training: Of training, or of evaluation.
+            evaluated: The terms that count; None: as declared.
+        """
         left_out: list[keras.metrics.Metric] = []
         for name, metrics in self.term_metrics.items():
             counts = self.term_counts(name, training)
-            if not training and self._evaluated is not None:
-                counts = name in self._evaluated
+            if evaluated is not None:
+                counts = name in evaluated
             left_out += [] if counts else metrics
         return [
             metric
