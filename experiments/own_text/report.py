@@ -13,6 +13,8 @@ from experiments.own_text.texts import NAMES
 NEEDS = ("text", "arm", "seed", "scores.model.test.bits_per_byte", "plan", "bytes")
 
 Row = dict[str, Any]
+# In the order of the columns.
+SMALL_ARMS = ("none", "longer", "imm")
 
 
 def tables_of(rows: Sequence[Row]) -> dict[str, str]:
@@ -136,11 +138,12 @@ def _imm(rows: Sequence[Row]) -> str:
                 f"{first['bytes'] / 1000:,.0f}",
                 f"{len(_bits_by_seed(rows, name, 'imm', 'model'))}",
                 f"{first['scores']['n-gram']['test']['bits_per_byte']:.3f}",
-                *(_bits(rows, name, arm, "model") for arm in ("none", "longer", "imm")),
+                *(_bits(rows, name, arm, "model") for arm in SMALL_ARMS),
                 f"{gain:.3f} ± {error:.3f}",
                 "{:.3f} ± {:.3f}".format(*over_longer[name])
                 if name in over_longer
                 else "",
+                " / ".join(_seconds(rows, name, arm) for arm in SMALL_ARMS),
                 *(_bits(rows, name, arm, "mixture") for arm in ("none", "imm")),
             )
         )
@@ -155,6 +158,7 @@ def _imm(rows: Sequence[Row]) -> str:
             "model with IMM",
             "gain ± standard error",
             "gain over longer",
+            "training, seconds",
             "mixture",
             "mixture with IMM",
         ),
@@ -165,6 +169,15 @@ def _imm(rows: Sequence[Row]) -> str:
 def _bits(rows: Sequence[Row], name: str, arm: str, model: str) -> str:
     values = list(_bits_by_seed(rows, name, arm, model).values())
     return with_deviation(values, 3) if values else ""
+
+
+def _seconds(rows: Sequence[Row], name: str, arm: str) -> str:
+    found = [
+        row["training"]["seconds"]
+        for row in rows
+        if (row["text"], row["arm"]) == (name, arm)
+    ]
+    return f"{np.mean(found):.0f}" if found else "-"
 
 
 def _bits_by_seed(
