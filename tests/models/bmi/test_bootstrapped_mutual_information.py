@@ -23,6 +23,9 @@ from rlm_tf.restricted import KneserNey
 from rlm_tf.training import ResumableBatches
 from tests.references.bmi_reference import softplus
 
+# Tracing takes longer than the steps.
+pytestmark = pytest.mark.eager
+
 V = 11
 _RNG = np.random.default_rng(3)
 TEXT = np.concatenate(
