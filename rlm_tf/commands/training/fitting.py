@@ -225,7 +225,9 @@ def fit(
     earlier = max(limit.spent - (time.monotonic() - began), 0.0)
     curve = read_metrics_log(folder / "metrics.jsonl")
     steps = int(np.asarray(model.optimizer.iterations))
-    epochs = round(min(steps / batches.steps, len(curve)), 1)
+    epochs = min(steps / batches.steps, len(curve))
+    # Of a huge text a small part.
+    epochs = round(epochs, 1) if epochs >= 1 else float(f"{epochs:.2g}")
     why = "all epochs are done"
     if limit.stopped:
         why = "the time is over"
