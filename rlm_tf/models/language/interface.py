@@ -45,6 +45,7 @@ class LanguageModelInterface:
     def __init__(self, model: keras.Model, hidden_layers: Sequence[str] = ()):
         self.model = model
         self.hidden_layers = tuple(hidden_layers)
+        self._probe_model: keras.Model | None = None
 
     @property
     def vocabulary_size(self) -> int | None:
@@ -183,10 +184,12 @@ class LanguageModelInterface:
         Raises:
             ValueError: If the model does not say what its hidden layers give.
         """
-        *hidden, outputs = self._probe()(tokens, training=training)
+        if self._probe_model is None:
+            self._probe_model = self._make_probe()
+        *hidden, outputs = self._probe_model(tokens, training=training)
         return hidden, outputs
 
-    def _probe(self) -> keras.Model:
+    def _make_probe(self) -> keras.Model:
         """Returns a model of the same layers that gives hidden outputs, too."""
         name = type(self.model).__name__
         if not self.hidden_layers:
