@@ -17,8 +17,9 @@ from rlm_tf.generation.filters import (
 from rlm_tf.generation.generate import generate
 from rlm_tf.generation.generate_text import generate_text
 from rlm_tf.generation.mixture import MixtureStepwise
-from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
+from rlm_tf.generation.sampling import row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import RecomputedModel
+from rlm_tf.token_draws import draw_tokens
 
 __all__ = [
     "MOST_CALIBRATION",

@@ -12,7 +12,7 @@ import tensorflow as tf
 from rlm_tf.checks import check_range
 from rlm_tf.generation.entropy_calibration import MOST_CALIBRATION, calibrate
 from rlm_tf.generation.filters import filter_logits
-from rlm_tf.generation.sampling import draw_tokens, row_seeds, uniform_draws
+from rlm_tf.generation.sampling import row_seeds, uniform_draws
 from rlm_tf.generation.stepwise import (
     StepwiseModel,
     as_stepwise,
@@ -20,6 +20,7 @@ from rlm_tf.generation.stepwise import (
 )
 from rlm_tf.models.language.interface import interface_of
 from rlm_tf.numerics import at_least_single
+from rlm_tf.token_draws import draw_tokens
 from rlm_tf.typing import TensorLike
 
 

@@ -158,8 +158,16 @@ class ObjectiveModel(LoggedModel):
         )
 
     def step_factor(self, x: Any) -> float | tf.Tensor | None:
-        """What multiplies all gradients of a step after clipping; None: nothing."""
+        """What multiplies gradients of a step after clipping; None: nothing."""
         return None
+
+    def has_step_factor(self, variable: keras.Variable) -> bool:
+        """Whether `step_factor` multiplies the gradient of a variable."""
+        return True
+
+    def l2_of(self, variable: keras.Variable) -> float:
+        """Strength of the penalty on a variable: `l2`, if nobody overrides it."""
+        return self.l2
 
     # === Steps ===
 
@@ -215,10 +223,7 @@ class ObjectiveModel(LoggedModel):
         gradients: list[Gradient] = [None] * len(variables)
         if total is not None:
             gradients = gradient_lists.deduplicate_all(tape.gradient(total, variables))
-        if self.l2:
-            share = unit * (self.l2 / num_replicas())
-            penalty = gradient_lists.scale([v.value for v in variables], share)
-            gradients = gradient_lists.add(gradients, penalty)
+        gradients = gradient_lists.add(gradients, self._penalty(variables, unit))
         # Clipping needs the sum over replicas; from the first clipped term on, all
         # gradients are sums.
         summed = False
@@ -259,7 +264,11 @@ class ObjectiveModel(LoggedModel):
             gradients = gradient_lists.clip(gradients, unit * self.total_clip_norm)
         factor = self.step_factor(x)
         if factor is not None:
-            gradients = gradient_lists.scale(gradients, factor)
+            scaled = gradient_lists.scale(gradients, factor)
+            gradients = [
+                new if self.has_step_factor(variable) else old
+                for variable, new, old in zip(variables, scaled, gradients, strict=True)
+            ]
         if summed:
             # The optimiser is going to add up what every replica passes.
             gradients = gradient_lists.scale(gradients, 1.0 / num_replicas())
@@ -267,6 +276,18 @@ class ObjectiveModel(LoggedModel):
             self.optimizer.build(variables)
         self.optimizer.apply(*self._without_resting(gradients, variables))
         return self._update_metrics(reductions, extra)
+
+    def _penalty(
+        self, variables: list[keras.Variable], unit: tf.Tensor
+    ) -> list[Gradient]:
+        """Returns this replica's share of the gradient of the penalty on weights."""
+        strengths = [self.l2_of(variable) / num_replicas() for variable in variables]
+        return [
+            variable.value * tf.cast(unit * strength, variable.dtype)
+            if strength
+            else None
+            for variable, strength in zip(variables, strengths, strict=True)
+        ]
 
     def _without_resting(
         self, gradients: list[Gradient], variables: list[keras.Variable]

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_option, check_range
+from rlm_tf.checks import check_integer, check_option, check_range
 from rlm_tf.data.batches.pair_batch import PairBatch
 from rlm_tf.layers.basic.pair_discriminator import PairDiscriminator
 from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.mine_bound import MineBound
-from rlm_tf.metrics.perplexity import Perplexity
-from rlm_tf.models.bmi.continuations import Continuation, continuation
+from rlm_tf.models.bmi import phase_two as second_phase
+from rlm_tf.models.bmi.continuations import continuation
 from rlm_tf.models.bmi.pairs import flat_pairs
+from rlm_tf.models.bmi.phase_two import PHASES_TWO, PhaseTwo
 from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
-from rlm_tf.models.language.batch import checked_batch
-from rlm_tf.models.language.interface import interface_of
-from rlm_tf.objective_model.objective_model import ObjectiveModel
+from rlm_tf.models.bmi.wrapped_language_model import (
+    WrappedLanguageModel,
+    window_and_pairs,
+)
 from rlm_tf.objective_model.term import (
     Coefficient,
     Term,
@@ -30,23 +32,16 @@ from rlm_tf.objective_model.term import (
     check_coefficient,
 )
 from rlm_tf.objectives.mutual_information import jsd_proxy
-from rlm_tf.objectives.raml import (
-    SCALES,
-    Scale,
-    log_importance_weights,
-    scaled_nll,
-)
+from rlm_tf.objectives.raml import SCALES, Scale
 from rlm_tf.optimizers.decoupled_optimizer import DecoupledOptimizer
 from rlm_tf.padding import PADDING
-from rlm_tf.replicas import all_reduce, gather_rows
+from rlm_tf.seeds import Seeds
 
-PhaseTwo = Literal["raml"]
 _LEAST_TEMPERATURE = float(np.finfo(np.float32).tiny)
-_PHASES_TWO: tuple[PhaseTwo, ...] = ("raml",)
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class BootstrappedMutualInformation(ObjectiveModel):
+class BootstrappedMutualInformation(WrappedLanguageModel):
     """Trains a language model on likelihood and mutual information of sentences.
 
     Cao and Xu (2019, arXiv 1905.11978), signs corrected. A discriminator D tells pairs
@@ -62,7 +57,9 @@ class BootstrappedMutualInformation(ObjectiveModel):
     raises the likelihood of sentences Y behind Y* that D finds better than they are
     likely to be drawn; Y is read from the state after X, and its gradient reaches X.
     Rewards are of one pass without dropout and without gradient, so that the
-    discriminator learns nothing in Phase II, and r = 0 where Y is Y*.
+    discriminator learns nothing in Phase II, and r = 0 where Y is Y*. What the paper
+    compares this with, `phase_two="rl"`, is self-critical policy gradient (Eq. 9) on
+    sentences that the model says itself.
 
     It is trained on batches that `SentencePairs` or `SegmentPairs` give, as a transform
     of `rlm_tf.training.ResumableBatches`. Batches without pairs, `(tokens, start)`,
@@ -72,8 +69,8 @@ class BootstrappedMutualInformation(ObjectiveModel):
 
     Logs: `nll` and what else the wrapped model logs, `mutual_information` (the loss of
     Phase I: 2 ln 2 knows nothing), `pair_accuracy` (D+ > D-), `mine` (the bound of Eq.
-    (4), in evaluation with pairs on held-out ones), and in Phase II `raml`, `reward`
-    and `effective_sample_size`.
+    (4), in evaluation with pairs on held-out ones), and in Phase II `raml` (or `rl`,
+    whose value means nothing), `reward` and `effective_sample_size`.
 
     Args:
         model: Any language model of this library, or one in `InducedModelMatching`,
@@ -82,7 +79,7 @@ class BootstrappedMutualInformation(ObjectiveModel):
         weight: Of Phase I, a number or a schedule of the optimiser's step.
         raml_weight: Of Phase II; None: `weight`. (The authors' code has two weights.)
         pooling: phi of a sentence, over its tokens: "max", "last" or "mean".
-        phase_two: "raml"; None: Phase I alone.
+        phase_two: "raml" or "rl"; None: Phase I alone.
         temperature: beta of the rewards.
         scale: What a sentence's NLL is divided by: "sentence" (its length), "sum" (1),
             "batch" (all lengths, the authors' code).
@@ -92,16 +89,17 @@ class BootstrappedMutualInformation(ObjectiveModel):
             this global norm. None: what the wrapped model has, and 0.25 for the
             discriminator.
         loss_scale: See `ObjectiveModel`. None: what the wrapped model has.
-        l2: See `ObjectiveModel`. None: what the wrapped model has.
+        l2: Of the language model, see `ObjectiveModel`. None: what the wrapped model
+            has.
+        discriminator_l2: The same of the discriminator.
+        end_id: Of "rl": the token that ends the sentences that the model says. None:
+            they are as long as the pieces of the batch.
         **kwargs: Of `keras.Model`.
 
     Raises:
         ValueError: If an option is unknown or out of range, or the model is not causal
             or does not give the outputs of its hidden layers.
     """
-
-    # Evaluation, generation and serving use `model` in place of the wrapper.
-    wraps_language_model = True
 
     def __init__(
         self,
@@ -118,34 +116,30 @@ class BootstrappedMutualInformation(ObjectiveModel):
         clip_norm: float | None = None,
         loss_scale: float | None = None,
         l2: float | None = None,
+        discriminator_l2: float = 1e-6,
+        end_id: int | None = None,
         **kwargs: Any,
     ) -> None:
-        name = type(self).__name__
-        if not isinstance(model, keras.Model):
-            raise ValueError(
-                f"{name}: `model` must be a Keras model, found {type(model).__name__}."
-            )
-
-        def own_or_inner(option: str, own: Any, otherwise: Any) -> Any:
-            return getattr(model, option, otherwise) if own is None else own
-
-        # `compile` scales the loss by the policy of the outer model.
-        kwargs = {"dtype": model.dtype_policy, **kwargs}
         super().__init__(
-            clip_norm=own_or_inner("clip_norm", clip_norm, None),
-            loss_scale=own_or_inner("loss_scale", loss_scale, 1.0),
-            l2=own_or_inner("l2", l2, 0.0),
+            model,
+            hidden_layers=hidden_layers,
+            clip_norm=clip_norm,
+            loss_scale=loss_scale,
+            l2=l2,
             **kwargs,
         )
+        name = type(self).__name__
         check_coefficient(name, "weight", weight)
         if raml_weight is not None:
             check_coefficient(name, "raml_weight", raml_weight)
         check_option(name, "pooling", pooling, POOLINGS)
         if phase_two is not None:
-            check_option(name, "phase_two", phase_two, _PHASES_TWO)
+            check_option(name, "phase_two", phase_two, PHASES_TWO)
         check_option(name, "scale", scale, SCALES)
         check_range(name, _LEAST_TEMPERATURE, math.inf, temperature=temperature)
-        self.model = model
+        check_range(name, 0.0, math.inf, discriminator_l2=discriminator_l2)
+        if end_id is not None:
+            check_integer(name, "end_id", end_id, 0)
         self.discriminator = discriminator or PairDiscriminator(
             dtype=model.dtype_policy
         )
@@ -155,14 +149,18 @@ class BootstrappedMutualInformation(ObjectiveModel):
         self.phase_two = phase_two
         self.temperature = temperature
         self.scale = scale
-        self.hidden_layers = tuple(hidden_layers)
-        self.view = interface_of(model, self.hidden_layers)
-        self.view.check_causal(name)
-        self.vocabulary_size = self.view.vocabulary_size
+        self.discriminator_l2 = discriminator_l2
+        self.end_id = end_id
+        if phase_two == "rl" and not self.view.has_states:
+            raise ValueError(
+                f'{name}: `phase_two="rl"` lets the model say sentences in every '
+                f"step, for which it needs states; {type(model).__name__} has none."
+            )
         if not self.discriminator.built:
             hidden, _ = self.view.read(tf.zeros([1, 1], tf.int32))
             width = sum(int(values.shape[-1]) for values in hidden)
             self.discriminator.build(((None, width), (None, width)))
+        self.sample_seeds = Seeds(self.discriminator.seed, self).generator()
         # Whether the step that is traced has them.
         self._has_pairs = True
         self.accuracy_metric = declared(keras.metrics.Mean(name="pair_accuracy"), "up")
@@ -214,10 +212,7 @@ class BootstrappedMutualInformation(ObjectiveModel):
 
     @property
     def term_specs(self) -> list[TermSpec]:
-        specs = [TermSpec("nll")]
-        if isinstance(self.model, ObjectiveModel):
-            specs = list(self.model.term_specs)
-        specs.append(TermSpec("mutual_information", self.weight))
+        specs = [*self.inner_specs, TermSpec("mutual_information", self.weight)]
         if self.phase_two is not None:
             weight = self.weight if self.raml_weight is None else self.raml_weight
             specs.append(TermSpec(self.phase_two, weight, phases=(1,), evaluated=False))
@@ -228,24 +223,21 @@ class BootstrappedMutualInformation(ObjectiveModel):
         return {"model": [self.model], "discriminator": [self.discriminator]}
 
     @property
-    def frozen_models(self) -> Sequence[keras.layers.Layer]:
-        return getattr(self.model, "frozen_models", ())
-
-    @property
     def total_clip_norm(self) -> float | None:
         """None: the parts are clipped, each on its own."""
         return None
 
-    def step_factor(self, x: Any) -> float | tf.Tensor | None:
-        if isinstance(self.model, ObjectiveModel):
-            return self.model.step_factor(_apart(x)[0])
-        return None
+    def has_step_factor(self, variable: keras.Variable) -> bool:
+        return not self._is_of_discriminator(variable)
+
+    def l2_of(self, variable: keras.Variable) -> float:
+        of_discriminator = self._is_of_discriminator(variable)
+        return self.discriminator_l2 if of_discriminator else self.l2
+
+    def _is_of_discriminator(self, variable: keras.Variable) -> bool:
+        return any(variable is own for own in self.discriminator.trainable_variables)
 
     # === Computation ===
-
-    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
-        """Returns the language model's logits `[B, T, V]`."""
-        return self.view.whole_logits(_apart(inputs)[0], training=training)
 
     def features(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Returns phi of pieces of text, each read from zero states.
@@ -274,9 +266,9 @@ class BootstrappedMutualInformation(ObjectiveModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> Mapping[str, TermLoss] | list[Term]:
-        window, given = _apart(x)
+        window, given = window_and_pairs(x)
         self._has_pairs = given is not None
-        terms = self._language_terms(window, y, sample_weight, training)
+        terms = self.language_terms(window, y, sample_weight, training)
         if given is None:
             if training:
                 raise ValueError(
@@ -290,30 +282,8 @@ class BootstrappedMutualInformation(ObjectiveModel):
             ]
         pairs = flat_pairs(type(self).__name__, given, self.vocabulary_size)
         if self._in_phase_two(training):
-            rows = continuation(pairs.first, pairs.proposal)
-            hidden, outputs = self.view.read(rows.tokens, training)
-            x_features = pooled(hidden, rows.of_first, self.pooling)
-            terms["raml"] = self._raml(rows, outputs, pairs)
-            terms["mutual_information"] = self._proxy(pairs, training, x_features)
-        else:
-            terms["mutual_information"] = self._proxy(pairs, training)
-        return terms
-
-    def _language_terms(
-        self, x: Any, y: Any, sample_weight: Any, training: bool
-    ) -> dict[str, TermLoss]:
-        if isinstance(self.model, ObjectiveModel):
-            found = self.model.objective_terms(x, y, sample_weight, training=training)
-            if isinstance(found, list):
-                raise ValueError(
-                    f"{type(self).__name__}: {type(self.model).__name__} returns a "
-                    "list of `Term`; a model to be wrapped must declare `term_specs`."
-                )
-            return dict(found)
-        name, size = type(self).__name__, self.vocabulary_size
-        x, y = checked_batch(name, x, y, sample_weight, size)
-        outputs = self.view.outputs(x, training=training)
-        return {"nll": TermLoss(self.view.nll(outputs, y), sample_weight)}
+            return {**terms, **self._phase_two(pairs, training)}
+        return {**terms, "mutual_information": self._proxy(pairs, training)}
 
     def _proxy(
         self, pairs: PairBatch, training: bool, x_features: tf.Tensor | None = None
@@ -345,62 +315,29 @@ class BootstrappedMutualInformation(ObjectiveModel):
         self.mine_metric.update_state(joint, marginal, pairs.weights)
         return TermLoss(loss, pairs.weights)
 
-    def _raml(
-        self, rows: Continuation, outputs: tf.Tensor, pairs: PairBatch
-    ) -> TermLoss:
-        """Returns Phase II's loss of each sentence, and its weight."""
-        at_places = tf.gather(outputs, rows.places, batch_dims=1)
-        of_tokens = self.view.nll(at_places, rows.targets)
-        nll = tf.reduce_sum(of_tokens * tf.cast(rows.weights, of_tokens.dtype), axis=1)
-        rewards = self._rewards(pairs)
-        log_weights = log_importance_weights(
-            rewards, pairs.log_proposals, temperature=self.temperature
+    def _phase_two(self, pairs: PairBatch, training: bool) -> dict[str, TermLoss]:
+        """Returns the losses of both phases, which share a pass over X."""
+        if self.phase_two == "rl":
+            term, rewards = second_phase.self_critical(self, pairs)
+            self.reward_metric.update_state(rewards, pairs.weights)
+            return {"rl": term, "mutual_information": self._proxy(pairs, training)}
+        rows = continuation(pairs.first, pairs.proposal)
+        hidden, outputs = self.view.read(rows.tokens, training)
+        nll = second_phase.raml_nll(self, rows, outputs)
+        rewards = second_phase.rewards(self, pairs)
+        weights, size = second_phase.weighted(
+            rewards, pairs, temperature=self.temperature
         )
-        everywhere = tf.where(pairs.weights > 0, log_weights, log_weights.dtype.min)
-        highest = tf.reduce_max(gather_rows(everywhere))
-        weights = pairs.weights * tf.exp(tf.minimum(log_weights - highest, 0.0))
         self.reward_metric.update_state(rewards, pairs.weights)
-        total, squares = all_reduce(
-            [tf.reduce_sum(weights), tf.reduce_sum(tf.square(weights))]
-        )
-        self.size_metric.update_state(tf.math.divide_no_nan(total**2, squares))
-        return TermLoss(self._scaled(nll, rows.lengths, pairs.weights), weights)
-
-    def _scaled(
-        self, nll: tf.Tensor, lengths: tf.Tensor, weights: tf.Tensor
-    ) -> tf.Tensor:
-        if self.scale == "batch":
-            total = all_reduce(tf.reduce_sum(lengths * weights))
-            return nll / tf.cast(total, nll.dtype)
-        return scaled_nll(type(self).__name__, nll, lengths, self.scale)
-
-    def _rewards(self, pairs: PairBatch) -> tf.Tensor:
-        """Returns r = D(X, Y) - D(X, Y*) `[P]`, without dropout and gradient."""
-        pieces = tf.concat([pairs.first, pairs.second, pairs.proposal], axis=0)
-        x, second, proposal = tf.split(self.features(pieces), 3, axis=0)
-        both = tf.concat([proposal, second], axis=0)
-        scores = self.discriminator((tf.concat([x, x], axis=0), both))
-        of_proposal, of_second = tf.split(tf.stop_gradient(scores), 2)
-        rewards = tf.cast(of_proposal - of_second, tf.float32)
-        # Exactly, whatever rows of one product are rounded to.
-        return tf.where(pairs.offsets == 0, tf.zeros_like(rewards), rewards)
+        self.size_metric.update_state(size)
+        loss = second_phase.scaled(self, nll, rows.lengths, pairs.weights)
+        x_features = pooled(hidden, rows.of_first, self.pooling)
+        return {
+            "raml": TermLoss(loss, weights),
+            "mutual_information": self._proxy(pairs, training, x_features),
+        }
 
     # === Metrics ===
-
-    def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
-        inner = self.model.term_specs if isinstance(self.model, ObjectiveModel) else []
-        if any(name == spec.name for spec in inner):
-            return self.model.make_term_metrics(name)
-        metrics: list[keras.metrics.Metric] = [keras.metrics.Mean(name=name)]
-        return [*metrics, Perplexity()] if name == "nll" else metrics
-
-    @property
-    def inner_metrics(self) -> list[keras.metrics.Metric]:
-        if not isinstance(self.model, ObjectiveModel):
-            return []
-        of_terms = [m for metrics in self.model.term_metrics.values() for m in metrics]
-        known = {metric.name for metric in [self.model.total_metric, *of_terms]}
-        return [m for m in self.model.metrics[:-1] if m.name not in known]
 
     def get_metrics_result(self) -> dict[str, Any]:
         # What was traced last may be of other batches.
@@ -412,6 +349,8 @@ class BootstrappedMutualInformation(ObjectiveModel):
         silent = [] if self._has_pairs else [self.mine_metric, self.accuracy_metric]
         if not self._in_phase_two(training):
             silent += [self.reward_metric, self.size_metric]
+        elif self.phase_two == "rl":
+            silent.append(self.size_metric)
         found = super()._logged(training)
         return [m for m in found if not any(m is other for other in silent)]
 
@@ -433,11 +372,6 @@ class BootstrappedMutualInformation(ObjectiveModel):
             "temperature": self.temperature,
             "scale": self.scale,
             "hidden_layers": self.hidden_layers,
+            "discriminator_l2": self.discriminator_l2,
+            "end_id": self.end_id,
         }
-
-
-def _apart(x: Any) -> tuple[Any, PairBatch | None]:
-    """Returns the window of a batch, and its pairs if it has some."""
-    if isinstance(x, tuple | list) and len(x) == 3:
-        return tuple(x[:2]), PairBatch(*x[2])
-    return x, None
