@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from experiments.kit.grids import Grid
 from rlm_tf.command_line.flags import setting
 
 
@@ -119,3 +120,5 @@ PRESETS = {
 PRESETS["paper-24m"] = dataclasses.replace(
     PRESETS["paper"], num_tokens=10_000, budget=24_000_000
 )
+
+GRID = Grid("reverse_copy", PRESETS)

@@ -14,9 +14,10 @@ import tensorflow as tf
 
 from experiments.kit import machine, run_files
 from experiments.kit import recurrent_config as mogrifier_config
+from experiments.kit.grids import command_of
 from experiments.kit.recurrent_model import make_cell
 from experiments.kit.run_list import Run
-from experiments.reverse_copy.config import PRESETS, CopyConfig
+from experiments.reverse_copy.config import GRID, CopyConfig
 from experiments.reverse_copy.report import NEEDS
 from rlm_tf.averaging import TriggeredAverage, WeightAveraging
 from rlm_tf.command_line.json_files import write_json
@@ -157,7 +158,14 @@ def train(run: CopyRun, model: EncoderDecoder, folder: pathlib.Path) -> dict[str
     saver = ExactResume(folder / "checkpoints", data, [timer, averaging, log, guard])
     row = {
         "name": folder.name,
-        "command": command_of(run),
+        "command": command_of(
+            GRID,
+            config,
+            run.seed,
+            cells=run.cell,
+            lengths=run.length,
+            learning_rates=f"{run.rate:g}",
+        ),
         "cell": run.cell,
         "length": run.length,
         "learning_rate": run.rate,
@@ -207,33 +215,6 @@ def train(run: CopyRun, model: EncoderDecoder, folder: pathlib.Path) -> dict[str
         **timer.result(),
         "finished": time.strftime("%Y-%m-%d"),
     }
-
-
-def command_of(run: CopyRun) -> str:
-    """Returns the command of a run, but for folders."""
-    config = run.config
-    # The preset that needs the fewest other flags.
-    names = [field.name for field in dataclasses.fields(config)]
-    of_grid = ("cells", "lengths", "learning_rates")
-
-    def others(preset: str) -> list[str]:
-        return [
-            f"--{name}={getattr(config, name)}"
-            for name in names
-            if name not in of_grid
-            and getattr(config, name) != getattr(PRESETS[preset], name)
-        ]
-
-    preset = min(PRESETS, key=lambda preset: len(others(preset)))
-    flags = [
-        f"--preset={preset}",
-        f"--cells={run.cell}",
-        f"--lengths={run.length}",
-        f"--learning_rates={run.rate:g}",
-        f"--seeds={run.seed}",
-        *others(preset),
-    ]
-    return " ".join(["python -m experiments.reverse_copy", *flags])
 
 
 def _share_of_right_sequences(

@@ -1,5 +1,6 @@
 """Averages of the iterates of an optimiser, and the callback that evaluates them."""
 
+from rlm_tf.averaging.averaging_begins import AveragingBegins
 from rlm_tf.averaging.averaging_callback import WeightAveraging
 from rlm_tf.averaging.exponential_average import ExponentialAverage, PolyakAverage
 from rlm_tf.averaging.proportional_tail import ProportionalTailAverage
@@ -15,6 +16,7 @@ from rlm_tf.averaging.weight_average import AveragedWeights, WeightAverage
 
 __all__ = [
     "AveragedWeights",
+    "AveragingBegins",
     "ExponentialAverage",
     "PolyakAverage",
     "ProportionalTailAverage",

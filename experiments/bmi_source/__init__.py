@@ -1,0 +1,1 @@
+"""BMI where the information between sentences is known."""

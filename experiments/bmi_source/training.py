@@ -1,0 +1,258 @@
+"""Trains a language model on sentences of a known source, and judges it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+import time
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from experiments.bmi_source.config import ARMS, GRID, SourceConfig
+from experiments.bmi_source.counting import counted_information, markers_of
+from experiments.bmi_source.report import NEEDS
+from experiments.kit import machine, run_files
+from experiments.kit.grids import command_of
+from experiments.kit.run_list import Run
+from rlm_tf.averaging import AveragingBegins, TriggeredAverage, WeightAveraging
+from rlm_tf.command_line.json_files import write_json
+from rlm_tf.data import SentencePairs, TopicSource, contiguous_batches
+from rlm_tf.evaluation import model_information, target_log_probs
+from rlm_tf.generation import generate
+from rlm_tf.layers import LSTMCell, PairDiscriminator
+from rlm_tf.models import BootstrappedMutualInformation, RegularizedLanguageModel
+from rlm_tf.training import (
+    LearningRateHalving,
+    MetricsLog,
+    ResumableBatches,
+    SwitchPhase,
+    read_metrics_log,
+)
+
+# Of the texts that choose and judge, whatever the run's seed.
+_VALID_SEED, _TEST_SEED = 1001, 1002
+_SAID_ROWS = 100
+
+
+class SourceRun(NamedTuple):
+    """A run that may begin.
+
+    Attributes:
+        config: The grid that it belongs to.
+        length: Words of a sentence.
+        sentences: To train on.
+        arm: Of `ARMS`.
+        seed: Of text, weights, dropout and pairs.
+    """
+
+    config: SourceConfig
+    length: int
+    sentences: int
+    arm: str
+    seed: int
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What the run has of settings that are lists."""
+        return {
+            "sentence_lengths": self.length,
+            "sentences": self.sentences,
+            "arms": self.arm,
+        }
+
+    @property
+    def source(self) -> TopicSource:
+        """Where texts come from."""
+        config = self.config
+        return TopicSource(
+            config.num_topics,
+            config.num_words,
+            self.length,
+            shown=config.shown,
+            stay=config.stay,
+        )
+
+    @property
+    def text(self) -> np.ndarray:
+        """What is trained on."""
+        return self.source.sample(self.sentences, self.seed)
+
+
+def runs_of(config: SourceConfig, seeds: list[int]) -> list[Run]:
+    """Returns the runs of a grid."""
+    runs = [
+        SourceRun(config, length, sentences, arm, seed)
+        for length in config.sentence_lengths
+        for sentences in config.sentences
+        for arm in config.arms
+        for seed in seeds
+    ]
+    return [
+        Run(
+            f"length{run.length}-{run.sentences}-{run.arm}-seed{run.seed}",
+            {**dataclasses.asdict(run.config), **run.chosen, "seed": run.seed},
+            functools.partial(prepare, run),
+            functools.partial(train, run),
+            NEEDS,
+        )
+        for run in runs
+    ]
+
+
+class Prepared(NamedTuple):
+    """Model and batches of a run.
+
+    Attributes:
+        model: Compiled.
+        data: To train on.
+    """
+
+    model: keras.Model
+    data: ResumableBatches
+
+
+def prepare(run: SourceRun) -> Prepared:
+    """Returns the compiled model of a run, and its batches."""
+    config, text = run.config, run.text
+    keras.utils.set_random_seed(run.seed)
+    model: keras.Model = RegularizedLanguageModel(
+        run.source.vocabulary_size,
+        LSTMCell(config.units),
+        1,
+        input_dropout=config.dropout,
+        output_dropout=config.dropout,
+        seed=run.seed,
+    )
+    windows = contiguous_batches(text, config.batch_size, config.window, prefix=0)
+    if run.arm == "none":
+        data = ResumableBatches(windows)
+    else:
+        pairs = SentencePairs(
+            text if ARMS[run.arm].get("paired", True) else _shuffled(text, run.seed),
+            0,
+            config.pairs,
+            most_tokens=run.length + 1,
+            seed=run.seed,
+        )
+        data = ResumableBatches(windows, transform=pairs)
+        model = _regularised(run, model, windows.steps)
+    model.compile(keras.optimizers.SGD(config.learning_rate))
+    return Prepared(model, data)
+
+
+def _regularised(run: SourceRun, model: keras.Model, steps: int) -> keras.Model:
+    config, arm = run.config, ARMS[run.arm]
+    weight: Any = config.weak_weight if arm.get("weight") == "weak" else config.weight
+    if arm.get("annealed"):
+        weight = keras.optimizers.schedules.ExponentialDecay(
+            weight, config.half_life * steps, 0.5
+        )
+    return BootstrappedMutualInformation(
+        model,
+        discriminator=PairDiscriminator(config.discriminator_units, seed=run.seed),
+        weight=weight,
+        raml_weight=config.weak_weight,
+        pooling=arm.get("pooling", "max"),
+        phase_two=arm.get("phase_two"),
+        end_id=0,
+    )
+
+
+def _shuffled(text: np.ndarray, seed: int) -> np.ndarray:
+    """Returns the sentences of a text in random order."""
+    sentences = np.split(text, np.flatnonzero(text == 0)[:-1] + 1)
+    order = np.random.default_rng(seed).permutation(len(sentences))
+    return np.concatenate([sentences[place] for place in order])
+
+
+def train(run: SourceRun, prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
+    """Trains until the averaged weights no longer gain; returns the row."""
+    config, model = run.config, prepared.model
+    write_json(folder / "config.json", {**run.chosen, "seed": run.seed})
+    valid = run.source.sample(config.valid_sentences, _VALID_SEED)
+    averaging = WeightAveraging(
+        TriggeredAverage(config.patience, rule="released"),
+        _windows(valid),
+        monitor="nll",
+    )
+    log = MetricsLog(folder / "metrics.jsonl", seconds=True)
+    stop = LearningRateHalving(
+        "averaged_loss", max_decays=0, reload_best=False, patience=config.stop
+    )
+    callbacks: list[keras.callbacks.Callback] = [averaging, log, stop]
+    switch = None
+    if ARMS[run.arm].get("phase_two"):
+        switch = SwitchPhase(AveragingBegins(averaging))
+        callbacks.append(switch)
+    run_files.fit_resumably(
+        model, prepared.data, folder, config.most_epochs, callbacks, 60.0
+    )
+    epochs = read_metrics_log(log.path)
+    losses = [epoch["averaged_loss"] for epoch in epochs]
+    best = int(np.argmin(losses))
+    with averaging.best(model):
+        judged = judge(run, model)
+    return {
+        "name": folder.name,
+        "command": command_of(GRID, config, run.seed, **run.chosen),
+        "sentence_length": run.length,
+        "sentences": run.sentences,
+        "arm": run.arm,
+        "seed": run.seed,
+        **judged,
+        "valid_nll": losses[best],
+        "best_epoch": best + 1,
+        "seconds_to_best": epochs[best]["seconds"],
+        "epochs": len(epochs),
+        "seconds": epochs[-1]["seconds"],
+        "averaged_from": next(
+            (n for n, epoch in enumerate(epochs, 1) if epoch["averaged_length"] > 1),
+            None,
+        ),
+        "valid_curve": losses,
+        "pair_accuracy": epochs[best].get("pair_accuracy"),
+        "effective_sample_size": epochs[best].get("effective_sample_size"),
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
+        "finished": time.strftime("%Y-%m-%d"),
+    }
+
+
+def judge(run: SourceRun, model: keras.Model) -> dict[str, Any]:
+    """Returns what a model is worth, beside what no model exceeds."""
+    config, source = run.config, run.source
+    test = source.sample(config.test_sentences, _TEST_SEED)
+    exact = source.log_probs(test)
+    found = target_log_probs(model, test, 20, 100, prefix=0)
+    marked = (test >= 1) & (test <= source.num_topics)
+    rows = min(_SAID_ROWS, config.said_sentences // 2)
+    each = config.said_sentences // rows * (run.length + 1)
+    said = generate(model, tf.zeros([rows, 1], tf.int32), each, seed=run.seed)
+    markers = markers_of([*said.to_tensor().numpy()], source.num_topics)
+    sandwich = model_information(
+        model,
+        segment=run.length + 1,
+        pairs=config.sandwich_pairs,
+        prefix=0,
+        seed=run.seed,
+    )
+    return {
+        "test_nll": float(-np.mean(found)),
+        "floor": float(-np.mean(exact)),
+        "marker_ratio": float(np.exp(np.mean((exact - found)[marked]))),
+        "elsewhere": float(np.mean((exact - found)[~marked])),
+        "information": source.information(),
+        "counted": counted_information(markers, source.num_topics + 1),
+        "counted_text": counted_information(
+            markers_of([test], source.num_topics), source.num_topics + 1
+        ),
+        "sandwich": sandwich._asdict(),
+    }
+
+
+def _windows(text: np.ndarray) -> tf.data.Dataset:
+    return contiguous_batches(text, 20, 100, prefix=0).dataset()
