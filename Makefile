@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := $(addprefix tests/,objectives layers metrics optimizers data envs restricted \
     test_checks.py test_numerics.py test_seeds.py test_distribution.py)
 
-.PHONY: help venv peers docs demo quick test test-all budgets lint types check tables \
+.PHONY: help venv peers docs demo coherence quick test test-all budgets lint types check tables \
     benchmark clean
 
 help:  ## Lists the targets.
@@ -43,6 +43,9 @@ demo: venv  ## Trains with and without IMM on the embedded corpus, compares, exp
 	$(DEMO) --noimm --output_dir=runs/demo/without
 	$(DEMO) --imm --output_dir=runs/demo/with
 	$(BIN)/rlm_tf compare --models=runs/demo/without,runs/demo/with
+
+coherence: venv  ## Measures how coherent the embedded corpus is over long ranges.
+	$(BIN)/rlm_tf coherence --corpus=python-docs --folds=3 --output_dir=runs/coherence
 
 quick: venv  ## Tests of pure functions and layers, for every few minutes.
 	$(BIN)/python -m pytest -m "not slow and not landing" $(QUICK)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import pathlib
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from rlm_tf.file_errors import naming
+from rlm_tf.command_line.written_files import write_beside
 
 # A JSON list of numbers alone, over several lines: lines do not break within strings.
 _NUMBERS = re.compile(r"\[\n\s*-?\d[\d.eE+-]*(?:,\n\s*-?\d[\d.eE+-]*)*\n\s*\]")
@@ -28,15 +27,7 @@ def write_json(path: pathlib.Path, content: Any) -> None:
     check_finite(content, str(path))
     written = json.dumps(content, indent=1, allow_nan=False)
     text = _NUMBERS.sub(lambda found: re.sub(r"\s+", "", found[0]), written)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with naming(path):
-            beside.write_text(text + "\n", "utf-8")
-            beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
+    write_beside(path, f"{text}\n".encode())
 
 
 def read_json(

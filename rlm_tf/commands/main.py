@@ -14,6 +14,7 @@ COMMANDS = {
     "compare": "what several trained models reached, side by side",
     "score": "the log-probability of each line of standard input",
     "generate": "what a trained model says after a text",
+    "coherence": "mutual information of far segments, of texts and of models",
     "export": "a trained model as a SavedModel for serving",
 }
 

@@ -156,7 +156,7 @@ def check_evaluate_settings(settings: EvaluateSettings) -> None:
     """Raises ValueError if `rlm_tf evaluate` cannot begin."""
     check_given("rlm_tf evaluate", settings, "model", "text")
     check_folder(settings.model, "rlm_tf evaluate")
-    _check_file("text", settings.text)
+    check_text_file("text", settings.text)
 
 
 def check_compare_settings(settings: CompareSettings) -> None:
@@ -210,7 +210,8 @@ def _check_at_least(name: str, value: int, least: int) -> None:
         raise ValueError(f"--{name} must be at least {least}, found {value}.")
 
 
-def _check_file(name: str, path: str | None, embedded: bool = False) -> None:
+def check_text_file(name: str, path: str | None, embedded: bool = False) -> None:
+    """Raises ValueError or FileNotFoundError unless a flag names a file."""
     if path is None or (embedded and path == EMBEDDED):
         return
     if os.path.isdir(path):
@@ -225,7 +226,7 @@ def check_train_settings(settings: TrainSettings) -> None:
     """Raises ValueError for settings that no run can have, or a missing file."""
     check_given("rlm_tf train", settings, "text", "output_dir")
     for name in ("text", "valid", "test", "count_text"):
-        _check_file(name, getattr(settings, name), embedded=name == "text")
+        check_text_file(name, getattr(settings, name), embedded=name == "text")
     if pathlib.Path(str(settings.output_dir)).is_file():
         raise ValueError(
             f"--output_dir={settings.output_dir} is a file; expected a folder."

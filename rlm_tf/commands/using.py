@@ -84,7 +84,7 @@ def evaluate(settings: EvaluateSettings) -> None:
 
 def score(settings: ScoreSettings) -> None:
     """Scores the lines of standard input."""
-    loaded = _load_served(settings.model, "rlm_tf score")
+    loaded = load_served(settings.model, "rlm_tf score")
     with native_silence():
         vocabulary = Vocabulary.load(
             pathlib.Path(str(settings.model)) / model_folder.VOCABULARY
@@ -115,7 +115,7 @@ def _show_scores(
 
 def generate(settings: GenerateSettings) -> None:
     """Prints continuations of a text."""
-    loaded = _load_served(settings.model, "rlm_tf generate")
+    loaded = load_served(settings.model, "rlm_tf generate")
     for number in range(settings.samples):
         answer = _asked(
             loaded.generate,
@@ -180,7 +180,7 @@ def export(settings: ExportSettings) -> None:
         print("import tensorflow_text before loading it")
 
 
-def _load_served(path: str | None, command: str) -> Any:
+def load_served(path: str | None, command: str) -> Any:
     """Returns the SavedModel of a folder."""
     folder = check_folder(path, command)
     # Registers the operations of subwords.

@@ -13,6 +13,7 @@ from absl import flags
 
 from rlm_tf.command_line.flags import config_from_flags, define_flags
 from rlm_tf.commands import main, settings
+from rlm_tf.commands.information.settings import CoherenceSettings
 from rlm_tf.commands.settings import TrainSettings
 from tests.compatibility.names import PAGES, ROOT
 
@@ -125,6 +126,7 @@ _SETTINGS = {
     "compare": settings.CompareSettings,
     "score": settings.ScoreSettings,
     "generate": settings.GenerateSettings,
+    "coherence": CoherenceSettings,
     "export": settings.ExportSettings,
 }
 

@@ -41,6 +41,7 @@ _STOPS = {
     ),
     "mogrifier_lm": ("mogrifier_lm.running.load_corpus",),
     "mogrifier_report": ("mogrifier_lm.reporting.read_studies",),
+    "mutual_information": ("rlm_tf.commands.information.running.read_sources",),
     "own_text": ("own_text.texts.make_text",),
     "pages": ("pages.filling.outdated",),
     "tune": ("mogrifier_lm.searching.load_corpus", "mogrifier_lm.searching.read_json"),
@@ -173,7 +174,9 @@ class Binary:
                 stack.enter_context(patch)
             for path in _STOPS.get(self.name, ()):
                 module, _, name = path.rpartition(".")
-                found = importlib.import_module(f"experiments.{module}")
+                if not module.startswith("rlm_tf."):
+                    module = f"experiments.{module}"
+                found = importlib.import_module(module)
                 stack.enter_context(mock.patch.object(found, name, stop))
             yield
 

@@ -7,6 +7,8 @@ import html
 import pathlib
 from collections.abc import Sequence
 
+from rlm_tf.command_line.written_files import write_beside
+
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto;
   padding: 0 1rem; color: #222; }
@@ -92,9 +94,7 @@ class Page:
             ("report.md", "\n".join(self._markdown)),
             ("report.html", page),
         ):
-            beside = folder / f".{name}"
-            beside.write_text(content, "utf-8")
-            beside.replace(folder / name)
+            write_beside(folder / name, content.encode())
 
 
 def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:

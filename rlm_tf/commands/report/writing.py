@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -235,13 +234,3 @@ def _samples(path: pathlib.Path) -> list[str]:
         .decode("utf-8", "replace")
         for seed in range(1, _SAMPLES + 1)
     ]
-
-
-def remove_all(folder: pathlib.Path, names: Sequence[str]) -> None:
-    """Removes files and folders of a folder that are there."""
-    for name in names:
-        path = folder / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)

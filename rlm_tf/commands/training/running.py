@@ -14,7 +14,7 @@ from rlm_tf.averaging import WeightAveraging
 from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
-from rlm_tf.command_line.same_settings import check_same_settings
+from rlm_tf.command_line.run_folder import claim
 from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands import model_folder
 from rlm_tf.commands.report import writing
@@ -112,7 +112,6 @@ class Run:
 
     def is_done(self, texts: reading.Texts) -> bool:
         """Whether the folder has this run's results; removes what is not wanted."""
-        settings_file = self.folder / SETTINGS
         wanted = {
             name: value
             for name, value in dataclasses.asdict(self.settings).items()
@@ -121,35 +120,14 @@ class Run:
         if wanted["dropouts"] is not None:
             wanted["dropouts"] = list(wanted["dropouts"])
         wanted["text_sha256"] = _digest(texts)
-        ours = settings_file.exists()
-        if ours and not self.settings.overwrite:
-            remedy = "--overwrite, or another --output_dir"
-            check_same_settings(
-                _readable(read_json(settings_file, f"give {remedy}")),
-                _readable(wanted),
-                str(settings_file),
-                remedy,
-            )
-            if (self.folder / RESULTS).exists():
-                return True
-        if ours and (self.settings.overwrite or not self.settings.resume):
-            # The settings stay until others replace them: they say whose folder it is.
-            writing.remove_all(self.folder, _FILES)
-        if (
-            not ours
-            and self.folder.is_dir()
-            and any(
-                # What a kill left of writing the settings is no other's file.
-                not file.name.startswith(f".{SETTINGS}.")
-                for file in self.folder.iterdir()
-            )
-        ):
-            raise ValueError(
-                f"--output_dir={self.folder} has files of something else; name a new "
-                "folder."
-            )
-        write_json(settings_file, wanted)
-        return False
+        return claim(
+            self.folder / SETTINGS,
+            wanted,
+            _FILES,
+            result=RESULTS,
+            overwrite=self.settings.overwrite,
+            resume=self.settings.resume,
+        )
 
     def read_corpus(self, texts: reading.Texts) -> tuple[Corpus, np.ndarray | None]:
         """Returns the corpus, and the tokens that are only counted."""
@@ -377,14 +355,6 @@ def _put_best(averages: WeightAveraging, model: Any) -> None:
     with averages.best(model):
         weights = model.get_weights()
     model.set_weights(weights)
-
-
-def _readable(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns settings with the beginning of the text's digest, enough for messages."""
-    digest = settings.get("text_sha256")
-    if digest is None:
-        return settings
-    return {**settings, "text_sha256": f"{digest[:8]}... (the text's content)"}
 
 
 def _digest(texts: reading.Texts) -> str:

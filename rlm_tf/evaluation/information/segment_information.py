@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_option, checked_tokens
-from rlm_tf.evaluation.information.critics import KINDS, Kind, make_critic
-from rlm_tf.objectives import mutual_information as bounds
+from rlm_tf.evaluation.information.critic_training import (
+    OBJECTIVES,
+    CriticTrainer,
+    Objective,
+    Split,
+)
+from rlm_tf.evaluation.information.critics import KINDS, Kind
 
-Objective = Literal["jsd", "nwj", "info_nce"]
-OBJECTIVES: tuple[Objective, ...] = ("jsd", "nwj", "info_nce")
 _LEAST_FOLDS = 3
 # Pairs that a critic is validated and tested on, at most.
 _MOST_PAIRS = 2000
-# Rows of the matrix of scores that are computed at once.
-_ROWS = 128
-_BATCH = 128
-_RATE = 3e-3
 # Shares of positions that are dropped in training; the best is found on fold 0.
 _DROPOUTS = (0.0, 0.3, 0.7)
-# Steps between validations; how many without gain end training; steps at most.
-_EVERY, _PATIENCE, _MOST_STEPS = 50, 8, 4000
 
 
 class Estimate(NamedTuple):
@@ -71,15 +67,126 @@ class SegmentInformation(NamedTuple):
     dropout: float
 
 
-class _Split(NamedTuple):
-    """Where the segments of a split begin, X and Y, `[N]` each."""
+class FoldInformation(NamedTuple):
+    """What one fold says.
 
-    first: np.ndarray
-    second: np.ndarray
+    Attributes:
+        mine: See `SegmentInformation`.
+        nwj: Likewise.
+        shuffled: Likewise; nan where no such critic was trained.
+        pairs: Test pairs.
+        steps: Training steps of the best critic.
+        dropout: Share of positions that were dropped in training.
+    """
 
-    def repaired(self, rng: np.random.Generator) -> _Split:
-        """Returns the same segments in other pairs."""
-        return _Split(self.first, rng.permutation(self.second))
+    mine: float
+    nwj: float
+    shuffled: float
+    pairs: int
+    steps: int
+    dropout: float
+
+
+def check_length(length: int, segment: int, gap: int, folds: int) -> None:
+    """Raises ValueError if a text is too short for two pairs in each fold."""
+    least = folds * (3 * segment + gap)
+    if length < least:
+        raise ValueError(
+            f"segment_information: {folds} folds of pairs of {segment} tokens, {gap} "
+            f"apart, need {least:,} tokens; the text has {length:,}. Give fewer "
+            "`folds`, a shorter `segment` or more text."
+        )
+
+
+class SegmentEstimator:
+    """Estimates by folds, each of which may be computed apart: `segment_information`.
+
+    What a fold gives is a function of the arguments and of its number, whatever was
+    computed before, but for the share of dropped positions, which the first one finds.
+
+    Args:
+        tokens: See `segment_information`, as all others.
+        segment: L.
+        gap: Tokens between X and Y.
+        folds: At least 3.
+        seed: Of critics and batches.
+        critic: What kind.
+        objective: What critics are trained by.
+
+    Raises:
+        ValueError: If the text is too short for the folds, or an argument out of range.
+    """
+
+    def __init__(
+        self,
+        tokens: npt.ArrayLike,
+        *,
+        segment: int = 40,
+        gap: int = 10,
+        folds: int = 10,
+        seed: int = 0,
+        critic: Kind = "separable",
+        objective: Objective = "jsd",
+    ) -> None:
+        name = "segment_information"
+        check_integer(name, "segment", segment, 1)
+        check_integer(name, "gap", gap, 0)
+        check_integer(name, "folds", folds, _LEAST_FOLDS)
+        check_integer(name, "seed", seed, 0)
+        check_option(name, "critic", critic, KINDS)
+        check_option(name, "objective", objective, OBJECTIVES)
+        stream = checked_tokens(name, tokens, np.iinfo(np.int32).max, dtype=np.int32)
+        check_length(len(stream), segment, gap, folds)
+        self.segment = segment
+        self.gap = gap
+        self.folds = folds
+        self.seed = seed
+        self._edges = np.linspace(0, len(stream), folds + 1).astype(np.int64)
+        self._trainer = CriticTrainer(stream, segment, critic, objective, seed)
+
+    def fold(
+        self, number: int, dropout: float | None = None, *, control: bool = True
+    ) -> FoldInformation:
+        """Returns what a fold says.
+
+        Args:
+            number: Of the fold, from 0.
+            dropout: Share of positions dropped in training; None: the best of some.
+            control: Whether a critic of pairs that were re-paired is trained, too.
+        """
+        blocks = [(number + i) % self.folds for i in range(self.folds)]
+        test, valid = (self._spaced(block) for block in blocks[:2])
+        train = self._all(blocks[2:])
+        rng = np.random.default_rng([self.seed, number])
+        tried = [
+            (rate, self._trainer.estimate(train, valid, test, rng, rate))
+            for rate in (_DROPOUTS if dropout is None else (dropout,))
+        ]
+        rate, found = max(tried, key=lambda each: each[1].valid)
+        shuffled, pairs = math.nan, len(test.first)
+        if control:
+            train, valid, test = (s.repaired(rng) for s in (train, valid, test))
+            shuffled = self._trainer.estimate(train, valid, test, rng, rate).mine
+        return FoldInformation(
+            found.mine, found.nwj, shuffled, pairs, found.steps, rate
+        )
+
+    def _spaced(self, block: int) -> Split:
+        """Returns pairs of a block whose X do not overlap."""
+        begin, end = self._edges[block], self._edges[block + 1]
+        segment, span = self.segment, 2 * self.segment + self.gap
+        number = (end - begin - span) // segment + 1
+        step = max(segment, -(-number // _MOST_PAIRS) * segment)
+        first = np.arange(begin, end - span + 1, step)
+        return Split(first, first + segment + self.gap)
+
+    def _all(self, blocks: list[int]) -> Split:
+        """Returns all pairs of some blocks."""
+        span = 2 * self.segment + self.gap
+        first = np.concatenate(
+            [np.arange(self._edges[b], self._edges[b + 1] - span + 1) for b in blocks]
+        )
+        return Split(first, first + self.segment + self.gap)
 
 
 def segment_information(
@@ -117,52 +224,32 @@ def segment_information(
     Raises:
         ValueError: If the text is too short for the folds, or an argument out of range.
     """
-    name = "segment_information"
-    check_integer(name, "segment", segment, 1)
-    check_integer(name, "gap", gap, 0)
-    check_integer(name, "folds", folds, _LEAST_FOLDS)
-    check_integer(name, "seed", seed, 0)
-    check_option(name, "critic", critic, KINDS)
-    check_option(name, "objective", objective, OBJECTIVES)
-    stream = checked_tokens(name, tokens, np.iinfo(np.int32).max, dtype=np.int32)
-    span = 2 * segment + gap
-    # Two pairs that do not overlap in each block.
-    least = folds * (span + segment)
-    if len(stream) < least:
-        raise ValueError(
-            f"segment_information: {folds} folds of pairs of {segment} tokens, {gap} "
-            f"apart, need {least:,} tokens; the text has {len(stream):,}. Give fewer "
-            "`folds`, a shorter `segment` or more text."
-        )
-    edges = np.linspace(0, len(stream), folds + 1).astype(np.int64)
-    trainer = _Trainer(stream, segment, critic, objective, seed)
-    rows, dropout = [], None
-    for fold in range(folds):
-        blocks = [(fold + i) % folds for i in range(folds)]
-        test, valid = (
-            _spaced(edges[b], edges[b + 1], segment, gap) for b in blocks[:2]
-        )
-        train = _all(edges, blocks[2:], segment, gap)
-        rng = np.random.default_rng([seed, fold])
-        tried = [
-            (rate, trainer.estimate(train, valid, test, rng, rate))
-            for rate in (_DROPOUTS if dropout is None else (dropout,))
-        ]
-        dropout, found = max(tried, key=lambda each: each[1].valid)
-        control = trainer.estimate(
-            train.repaired(rng), valid.repaired(rng), test.repaired(rng), rng, dropout
-        )
-        rows.append((found.mine, found.nwj, control.mine, found.steps, len(test.first)))
-    mine, nwj, shuffled, steps, sizes = zip(*rows, strict=True)
-    pairs = min(sizes)
+    estimator = SegmentEstimator(
+        tokens,
+        segment=segment,
+        gap=gap,
+        folds=folds,
+        seed=seed,
+        critic=critic,
+        objective=objective,
+    )
+    found = [estimator.fold(0)]
+    found += [estimator.fold(k, found[0].dropout) for k in range(1, folds)]
+    return joint_information(found)
+
+
+def joint_information(folds: Sequence[FoldInformation]) -> SegmentInformation:
+    """Returns what folds say together."""
+    pairs = min(fold.pairs for fold in folds)
+    mine, nwj, shuffled, *_ = zip(*folds, strict=True)
     return SegmentInformation(
-        estimate(mine),
-        estimate(nwj),
-        estimate(shuffled),
-        math.log(max(pairs * (pairs - 1), 1)),
-        pairs,
-        list(steps),
-        float(dropout or 0.0),
+        mine=estimate(mine),
+        nwj=estimate(nwj),
+        shuffled=estimate(shuffled),
+        ceiling=math.log(max(pairs * (pairs - 1), 1)),
+        pairs=pairs,
+        steps=[fold.steps for fold in folds],
+        dropout=folds[0].dropout,
     )
 
 
@@ -171,151 +258,3 @@ def estimate(values: Sequence[float]) -> Estimate:
     deviation = float(np.std(values, ddof=1))
     error = deviation / math.sqrt(len(values))
     return Estimate(float(np.mean(values)), deviation, error, list(values))
-
-
-# === Pairs ===
-
-
-def _spaced(begin: int, end: int, segment: int, gap: int) -> _Split:
-    """Returns pairs of a block whose X do not overlap."""
-    number = (end - begin - 2 * segment - gap) // segment + 1
-    step = max(segment, -(-number // _MOST_PAIRS) * segment)
-    first = np.arange(begin, end - 2 * segment - gap + 1, step)
-    return _Split(first, first + segment + gap)
-
-
-def _all(edges: np.ndarray, blocks: list[int], segment: int, gap: int) -> _Split:
-    """Returns all pairs of some blocks."""
-    span = 2 * segment + gap
-    first = np.concatenate(
-        [np.arange(edges[b], edges[b + 1] - span + 1) for b in blocks]
-    )
-    return _Split(first, first + segment + gap)
-
-
-# === Training ===
-
-
-class _Found(NamedTuple):
-    valid: float
-    mine: float
-    nwj: float
-    steps: int
-
-
-class _Trainer:
-    """Trains critics of one kind, one after the other, in functions traced once."""
-
-    def __init__(
-        self,
-        stream: np.ndarray,
-        segment: int,
-        kind: Kind,
-        objective: Objective,
-        seed: int,
-    ) -> None:
-        self._stream = tf.constant(stream)
-        self._segment = segment
-        self._objective = objective
-        self._critic = make_critic(kind, int(stream.max()) + 1, segment, seed)
-        self._variables = list(self._critic.trainable_variables)
-        self._moments = [
-            [tf.Variable(tf.zeros_like(v)) for v in self._variables] for _ in range(2)
-        ]
-        self._step = tf.function(self._train_step, autograph=False)
-        self._scores = tf.function(
-            lambda x, y: self._critic(self._segments(x), self._segments(y)),
-            autograph=False,
-            reduce_retracing=True,
-        )
-
-    def estimate(
-        self,
-        train: _Split,
-        valid: _Split,
-        test: _Split,
-        rng: np.random.Generator,
-        dropout: float,
-    ) -> _Found:
-        """Trains a critic anew and tests it."""
-        self._critic.restart()
-        self._critic.dropout.assign(dropout)
-        for moments in self._moments:
-            for moment in moments:
-                moment.assign(tf.zeros_like(moment))
-        best, best_steps, stale = -math.inf, 0, 0
-        weights = self._critic.weights()
-        size = min(_BATCH, len(train.first))
-        for step in range(1, _MOST_STEPS + 1):
-            chosen = rng.integers(len(train.first), size=size)
-            self._step(
-                tf.constant(train.first[chosen]),
-                tf.constant(train.second[chosen]),
-                tf.constant(step, tf.int64),
-            )
-            if step % _EVERY:
-                continue
-            joint, apart = self._split_scores(valid)
-            found = -float(bounds.mine_bound(joint, apart).loss)
-            if found > best:
-                best, best_steps, stale = found, step, 0
-                weights = self._critic.weights()
-            else:
-                stale += 1
-                if stale >= _PATIENCE:
-                    break
-        self._critic.set_weights(weights)
-        _, apart = self._split_scores(valid)
-        constant = float(np.logaddexp.reduce(apart)) - math.log(len(apart))
-        joint, apart = self._split_scores(test)
-        mine = -float(bounds.mine_bound(joint, apart).loss)
-        nwj = -float(bounds.nwj_bound(joint, apart, log_baseline=constant).loss)
-        return _Found(best, mine, nwj, best_steps)
-
-    def _segments(self, starts: tf.Tensor) -> tf.Tensor:
-        places = starts[:, tf.newaxis] + tf.range(self._segment, dtype=starts.dtype)
-        return tf.gather(self._stream, places)
-
-    def _split_scores(self, split: _Split) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the scores of pairs that occur together, and of all others."""
-        second = tf.constant(split.second)
-        rows = [
-            self._scores(tf.constant(split.first[i : i + _ROWS]), second).numpy()
-            for i in range(0, len(split.first), _ROWS)
-        ]
-        scores = np.concatenate(rows).astype(np.float64)
-        apart = ~np.eye(len(scores), dtype=bool)
-        if self._objective == "info_nce":
-            # It leaves a critic free to add anything to all pairs of an x.
-            others = np.where(apart, scores, -np.inf)
-            scores -= np.logaddexp.reduce(others, axis=1, keepdims=True)
-        return np.diag(scores).copy(), scores[apart]
-
-    def _train_step(self, first: tf.Tensor, second: tf.Tensor, step: tf.Tensor) -> None:
-        with tf.GradientTape() as tape:
-            scores = self._critic(self._segments(first), self._segments(second), step)
-            loss = self._loss(scores)
-        gradients = tape.gradient(loss, self._variables)
-        # Adam; Keras' optimisers cannot begin anew without being traced again.
-        count = tf.cast(step, tf.float32)
-        rate = _RATE * tf.sqrt(1 - 0.999**count) / (1 - 0.9**count)
-        for variable, gradient, mean, square in zip(
-            self._variables, gradients, *self._moments, strict=True
-        ):
-            gradient = tf.convert_to_tensor(gradient)
-            mean.assign(0.9 * mean + 0.1 * gradient)
-            square.assign(0.999 * square + 0.001 * tf.square(gradient))
-            variable.assign_sub(rate * mean / (tf.sqrt(square) + 1e-7))
-
-    def _loss(self, scores: tf.Tensor) -> tf.Tensor:
-        if self._objective == "info_nce":
-            return tf.reduce_mean(bounds.info_nce(scores).loss)
-        joint = tf.linalg.diag_part(scores)
-        number = scores.shape[0]
-        places = np.flatnonzero(~np.eye(number, dtype=bool).reshape(-1))
-        apart = tf.gather(tf.reshape(scores, [-1]), places)
-        if self._objective == "nwj":
-            return bounds.nwj_bound(joint, apart, log_baseline=0.0).loss
-        return tf.reduce_mean(tf.nn.softplus(-joint)) + tf.reduce_mean(
-            tf.nn.softplus(apart)
-        )

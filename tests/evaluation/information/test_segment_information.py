@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from rlm_tf.data import MarkovSource
 from rlm_tf.evaluation import segment_information
+from rlm_tf.evaluation.information import critic_training
 from rlm_tf.evaluation.information import segment_information as module
 from rlm_tf.evaluation.information.critics import KINDS, make_critic
 
@@ -20,8 +21,8 @@ _TEXT = _SOURCE.sample(6000, seed=1)
 
 @pytest.fixture
 def few_steps(monkeypatch):
-    monkeypatch.setattr(module, "_MOST_STEPS", 250)
-    monkeypatch.setattr(module, "_EVERY", 25)
+    monkeypatch.setattr(critic_training, "_MOST_STEPS", 250)
+    monkeypatch.setattr(critic_training, "_EVERY", 25)
 
 
 # === The estimate ===
@@ -44,7 +45,7 @@ def test_it_comes_near_a_known_information_and_not_above(few_steps):
 
 
 def test_a_constant_text_tells_nothing(few_steps, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_STEPS", 50)
+    monkeypatch.setattr(critic_training, "_MOST_STEPS", 50)
     found = segment_information(np.zeros(600, int), segment=2, gap=0, folds=3)
     for each in (found.mine, found.nwj, found.shuffled):
         assert each.mean == pytest.approx(0.0, abs=1e-6)
@@ -52,10 +53,10 @@ def test_a_constant_text_tells_nothing(few_steps, monkeypatch):
 
 @pytest.mark.parametrize("objective", ["nwj", "info_nce"])
 def test_other_objectives_and_critics(few_steps, monkeypatch, objective):
-    monkeypatch.setattr(module, "_MOST_STEPS", 60)
-    monkeypatch.setattr(module, "_EVERY", 30)
+    monkeypatch.setattr(critic_training, "_MOST_STEPS", 60)
+    monkeypatch.setattr(critic_training, "_EVERY", 30)
     monkeypatch.setattr(module, "_MOST_PAIRS", 120)
-    monkeypatch.setattr(module, "_BATCH", 64)
+    monkeypatch.setattr(critic_training, "_BATCH", 64)
     monkeypatch.setattr(module, "_DROPOUTS", (0.0,))
     options = {
         "critic": {"nwj": "mlp", "info_nce": "separable"}[objective],
@@ -67,13 +68,27 @@ def test_other_objectives_and_critics(few_steps, monkeypatch, objective):
     assert 0.5 * _SOURCE.information(0) < found.mine.mean
 
 
+def test_a_fold_does_not_depend_on_those_before(few_steps, monkeypatch):
+    monkeypatch.setattr(critic_training, "_MOST_STEPS", 50)
+    options = {"segment": 2, "gap": 0, "folds": 3, "seed": 4}
+    estimator = module.SegmentEstimator(_TEXT, **options)
+    first = estimator.fold(0)
+    second = estimator.fold(1, first.dropout)
+    alone = module.SegmentEstimator(_TEXT, **options)
+    assert alone.fold(1, first.dropout) == second
+    without = alone.fold(1, first.dropout, control=False)
+    assert without.mine == second.mine and math.isnan(without.shuffled)
+
+
 # === Pairs ===
 
 
 @pytest.mark.parametrize("gap", [0, 3])
 def test_no_pair_lies_over_an_edge(gap):
     edges = np.linspace(0, 101, 5).astype(int)
-    train = module._all(edges, [1, 3], 5, gap)
+    text = np.arange(101) % 7
+    estimator = module.SegmentEstimator(text, segment=5, gap=gap, folds=4)
+    train = estimator._all([1, 3])
     expected = [
         first
         for block in (1, 3)
@@ -82,14 +97,15 @@ def test_no_pair_lies_over_an_edge(gap):
     ]
     assert train.first.tolist() == expected
     np.testing.assert_array_equal(train.second, train.first + 5 + gap)
-    spaced = module._spaced(edges[1], edges[2], 5, gap)
+    spaced = estimator._spaced(1)
     assert spaced.first[0] == edges[1]
     assert spaced.second[-1] + 5 <= edges[2]
     np.testing.assert_array_equal(np.diff(spaced.first), 5)
 
 
 def test_a_long_block_has_no_more_pairs_than_are_wanted():
-    spaced = module._spaced(0, 200_000, 5, 0)
+    text = np.arange(3 * 200_000) % 7
+    spaced = module.SegmentEstimator(text, segment=5, gap=0, folds=3)._spaced(0)
     assert 1000 < len(spaced.first) <= module._MOST_PAIRS
     assert set(np.diff(spaced.first) % 5) == {0}
 

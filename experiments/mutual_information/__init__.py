@@ -1,0 +1,1 @@
+"""The instrument of the studies of BMI, as a binary."""

@@ -1,0 +1,1 @@
+"""`rlm_tf coherence`: texts and models, estimates that resume, the report."""

@@ -1,0 +1,158 @@
+"""The table, the curve and the file of `rlm_tf coherence`."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from rlm_tf.command_line.json_files import with_nulls, write_json
+from rlm_tf.command_line.written_files import write_beside
+from rlm_tf.commands.information.estimating import Job
+from rlm_tf.commands.report.writing import markdown_table
+from rlm_tf.evaluation import SegmentInformation
+
+Found = Sequence[tuple[Job, SegmentInformation]]
+_GREYS = ("#999999", "#555555")
+_NEAR_CEILING = 0.8
+
+
+def rows_of(found: Found, tokens: int) -> list[dict[str, Any]]:
+    """Returns the rows of texts as they were."""
+    return [
+        {
+            "text": job.name,
+            "gap": job.gap,
+            "tokens": tokens,
+            "mine": info.mine.mean,
+            "sd": info.mine.deviation,
+            "se": info.mine.standard_error,
+            "nwj": info.nwj.mean,
+            "shuffled": info.shuffled.mean,
+            "ceiling": info.ceiling,
+        }
+        for job, info in found
+        if not job.shuffled
+    ]
+
+
+def controls_of(found: Found, tokens: int) -> list[dict[str, Any]]:
+    """Returns the rows of shuffled texts."""
+    return [
+        {
+            "text": job.name,
+            "shuffled": job.shuffled,
+            "gap": job.gap,
+            "tokens": tokens,
+            "mine": info.mine.mean,
+            "sd": info.mine.deviation,
+            "se": info.mine.standard_error,
+        }
+        for job, info in found
+        if job.shuffled
+    ]
+
+
+def table_of(rows: list[dict[str, Any]], controls: list[dict[str, Any]]) -> str:
+    """Returns the table that is printed, in nats."""
+    lines: list[tuple[str, ...]] = [
+        ("text", "gap", "MI, MINE", "± se", "sd", "NWJ", "re-paired", "ceiling")
+    ]
+    for row in rows:
+        numbers = [row[k] for k in ("mine", "se", "sd", "nwj", "shuffled", "ceiling")]
+        lines.append(
+            (row["text"], str(row["gap"]), *(f"{number:.3f}" for number in numbers))
+        )
+    for row in controls:
+        lines.append(
+            (
+                f"{row['text']}, {row['shuffled']} shuffled",
+                str(row["gap"]),
+                *(f"{row[name]:.3f}" for name in ("mine", "se", "sd")),
+                "",
+                "",
+                "",
+            )
+        )
+    return "\n".join(markdown_table(lines))
+
+
+def warnings_of(rows: list[dict[str, Any]]) -> list[str]:
+    """Returns lines about estimates that should not be believed."""
+    found = []
+    for row in rows:
+        where = f"{row['text']}, gap {row['gap']}"
+        if row["mine"] > _NEAR_CEILING * row["ceiling"]:
+            found.append(
+                f"{where}: near the ceiling of {row['ceiling']:.2f} nats that so few "
+                "pairs can show; take more text"
+            )
+        if abs(row["shuffled"]) > max(0.05, 4 * row["se"]):
+            found.append(
+                f"{where}: re-paired segments show {row['shuffled']:.3f} nats where "
+                "there are none: the text is too short"
+            )
+    return found
+
+
+def write(
+    folder: pathlib.Path, content: dict[str, Any], table: str, segment: int
+) -> None:
+    """Writes report.json, table.md and information.png."""
+    write_json(folder / "report.json", with_nulls(content))
+    write_beside(folder / "table.md", (table + "\n").encode())
+    write_beside(
+        folder / "information.png",
+        curve(content["rows"], content["controls"], segment),
+    )
+
+
+def curve(
+    rows: list[dict[str, Any]], controls: list[dict[str, Any]], segment: int
+) -> bytes:
+    """Draws information against the gap, with standard errors; returns a PNG."""
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    axes.spines[["top", "right"]].set_visible(False)
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row["text"], []).append(row)
+    for name, group in groups.items():
+        _line(axes, group, label=name, marker="o")
+    shuffles: dict[str, list[dict[str, Any]]] = {}
+    for row in controls:
+        shuffles.setdefault(f"{row['shuffled']} shuffled", []).append(row)
+    for (name, group), grey in zip(shuffles.items(), _GREYS, strict=False):
+        _line(axes, group, label=name, color=grey, linestyle="--", marker=".")
+    axes.axhline(0, color="#dddddd", linewidth=1, zorder=0)
+    axes.set_xscale("symlog", linthresh=10)
+    gaps = sorted({row["gap"] for row in rows})
+    axes.set_xticks(gaps, [str(gap) for gap in gaps])
+    axes.minorticks_off()
+    axes.set(
+        xlabel=f"tokens between two segments of {segment}",
+        ylabel="mutual information, nats",
+    )
+    axes.legend(frameon=False, fontsize="small")
+    written = io.BytesIO()
+    figure.savefig(written, format="png", dpi=120)
+    plt.close(figure)
+    return written.getvalue()
+
+
+def _line(axes: Any, group: list[dict[str, Any]], **options: Any) -> None:
+    group = sorted(group, key=lambda row: row["gap"])
+    axes.errorbar(
+        [row["gap"] for row in group],
+        [row["mine"] for row in group],
+        yerr=[row["se"] for row in group],
+        capsize=3,
+        linewidth=1.4,
+        **options,
+    )

@@ -1,0 +1,215 @@
+"""`rlm_tf coherence`: sources as streams of words, resuming, the report, mistakes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from rlm_tf.commands.information import running, sources
+from rlm_tf.commands.information.settings import (
+    CoherenceSettings,
+    check_coherence_settings,
+)
+from rlm_tf.data import MarkovSource, Vocabulary
+from rlm_tf.evaluation import segment_information
+from rlm_tf.evaluation.information import critic_training
+from rlm_tf.layers import LSTMCell
+from rlm_tf.models import RegularizedLanguageModel
+
+_LETTERS = np.array(list("abcd"))
+_SOURCE = MarkovSource(0.04 + 0.84 * np.roll(np.eye(4), 1, axis=1))
+
+
+def _text(length: int, seed: int) -> str:
+    """Sentences of five words that follow one another in a circle, as a rule."""
+    words = _LETTERS[_SOURCE.sample(length, seed)]
+    return " . ".join(" ".join(words[i : i + 5]) for i in range(0, length, 5)) + " ."
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    monkeypatch.setattr(critic_training, "_MOST_STEPS", 40)
+    monkeypatch.setattr(critic_training, "_EVERY", 20)
+    monkeypatch.setattr(critic_training, "_BATCH", 32)
+
+
+@pytest.fixture
+def given(tmp_path) -> CoherenceSettings:
+    # Of one line.
+    (tmp_path / "a.txt").write_text(_text(900, 1))
+    (tmp_path / "b.txt").write_text(_text(700, 2) + "\n")
+    return CoherenceSettings(
+        text=(str(tmp_path / "a.txt"), str(tmp_path / "b.txt")),
+        segment=3,
+        gaps=(0, 2),
+        folds=3,
+        output_dir=str(tmp_path / "out"),
+    )
+
+
+def _report(settings):
+    return json.loads((pathlib.Path(settings.output_dir) / "report.json").read_text())
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_the_report_of_two_texts(given, capsys):
+    running.run(given)
+    found = _report(given)
+    # Cut to the shorter one: 700 words and 140 full stops.
+    assert [row["tokens"] for row in found["rows"]] == [840] * 4
+    assert [(row["text"], row["gap"]) for row in found["rows"]] == [
+        (text, gap) for text in given.text for gap in (0, 2)
+    ]
+    kinds = [(row["shuffled"], row["gap"]) for row in found["controls"]]
+    assert kinds == [(k, g) for k in ("words", "sentences") for g in (0, 2)]
+    # The rows are those of the function on the same ids.
+    (source, _) = sources.read_sources(given)
+    streams = sources.of_one_length([*sources.read_sources(given)], 20_000)
+    assert len(source.ids) == 1080
+    info = segment_information(streams.tokens[1], segment=3, gap=2, folds=3)
+    row = found["rows"][3]
+    assert row["mine"] == info.mine.mean and row["nwj"] == info.nwj.mean
+    assert row["sd"] == info.mine.deviation and row["se"] == info.mine.standard_error
+    assert row["shuffled"] == info.shuffled.mean and row["ceiling"] == info.ceiling
+    folder = pathlib.Path(given.output_dir)
+    assert (folder / "information.png").stat().st_size > 5000
+    printed = capsys.readouterr().out
+    assert (folder / "table.md").read_text().strip() in printed
+    # Done before; a change is refused.
+    running.run(given)
+    assert "done before" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="segment was 3 and is 4"):
+        running.run(dataclasses.replace(given, segment=4))
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_finished_folds_are_not_computed_again(given, monkeypatch):
+    from rlm_tf.evaluation.information.segment_information import SegmentEstimator
+
+    given = dataclasses.replace(given, controls=False, gaps=(1,))
+    running.run(given)
+    expected = _report(given)
+    fold = SegmentEstimator.fold
+    calls = []
+
+    def counted(self, number, *arguments, **options):
+        calls.append(number)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return fold(self, number, *arguments, **options)
+
+    monkeypatch.setattr(SegmentEstimator, "fold", counted)
+    with pytest.raises(KeyboardInterrupt):
+        running.run(dataclasses.replace(given, overwrite=True))
+    running.run(given)
+    assert calls == [0, 1, 2, 2, 0, 1, 2]
+    assert _report(given) == expected
+
+
+def test_what_a_model_says_is_cut_to_the_text(given, tmp_path):
+    vocabulary = Vocabulary.build(_text(50, 3), "words")
+    vocabulary.save(tmp_path / "vocabulary.txt")
+    model = RegularizedLanguageModel(len(vocabulary), LSTMCell(3), 1, jit_loop=False)
+    model(np.zeros((1, 2), np.int32))
+    model.save(tmp_path / "model.keras")
+    given = dataclasses.replace(given, model=(str(tmp_path / "model.keras"),))
+    check_coherence_settings(given)
+    *_, said = sources.read_sources(given)
+    assert len(said.ids) == 840
+    # Ends of lines are not counted, but where it is wanted.
+    assert vocabulary.eos_id not in said.ids
+    given = dataclasses.replace(given, line_ends=True, tokens=100)
+    *_, with_ends = sources.read_sources(given)
+    assert len(with_ends.ids) == 100 and vocabulary.eos_id in with_ends.ids
+    *_, again = sources.read_sources(given)
+    assert again.digest() == with_ends.digest() != said.digest()
+
+
+def test_rare_words_are_one():
+    def words(text):
+        names = sorted(set(text))
+        ids = np.array([names.index(letter) for letter in text])
+        return sources.Words(text, ids, names, np.zeros(len(text), bool))
+
+    streams = sources.of_one_length([words("aabcd"), words("aabd")], 3)
+    # "a" four times in what is left, "b" twice; one id for all others.
+    assert [s.tolist() for s in streams.tokens] == [[0, 0, 1, 2], [0, 0, 1, 2]]
+    assert streams.lengths == [5, 4] and streams.unknown == pytest.approx(2 / 8)
+
+
+def test_shuffling_keeps_words_and_sentences():
+    tokens = np.arange(10)
+    ends = np.isin(tokens, [2, 3, 7, 9])
+    by_words = sources.shuffled(tokens, ends, "words", 0)
+    assert sorted(by_words) == tokens.tolist() and np.any(by_words != tokens)
+    by_sentences = sources.shuffled(tokens, ends, "sentences", 3)
+    pieces = "".join(map(str, by_sentences))
+    assert sorted(by_sentences) == tokens.tolist() and pieces != "0123456789"
+    assert all(piece in pieces for piece in ("012", "3", "4567", "89"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text": ()}, "nothing to measure: give --text"),
+        ({"text": ("no.txt",)}, "--text=no.txt: there is no such file"),
+        ({"saved_model": (".",)}, r"--saved_model=\. is no SavedModel"),
+        ({"model": ("no.keras",)}, "there is no such file or folder"),
+        ({"critic": "deep"}, "--critic must be one of separable, mlp, large"),
+        ({"rule": "x"}, "--rule must be one of words"),
+        ({"folds": 2}, "--folds must be at least 3, found 2"),
+        ({"gaps": (1, 1)}, "--gaps must be distinct"),
+        ({"gaps": (-1,)}, "--gaps must name numbers of tokens"),
+    ],
+)
+def test_mistakes(given, options, message):
+    with pytest.raises((ValueError, OSError), match=message):
+        check_coherence_settings(dataclasses.replace(given, **options))
+
+
+def test_a_text_that_is_too_short_leaves_nothing(given):
+    short = dataclasses.replace(given, folds=200)
+    with pytest.raises(ValueError, match=r"b.txt: 200 folds .* Give fewer --folds"):
+        running.run(short)
+    assert not pathlib.Path(given.output_dir).exists()
+
+
+@pytest.mark.landing
+def test_a_killed_run_goes_on_with_the_same_numbers(given):
+    def command(folder):
+        return [
+            sys.executable,
+            "-m",
+            "experiments.mutual_information",
+            f"--text={given.text[0]}",
+            "--segment=3",
+            "--gaps=1",
+            "--folds=3",
+            "--nocontrols",
+            f"--output_dir={folder}",
+        ]
+
+    whole, killed = (f"{given.output_dir}_{name}" for name in ("whole", "killed"))
+    subprocess.run(command(whole), check=True, capture_output=True)
+    with subprocess.Popen(command(killed), stdout=subprocess.DEVNULL) as process:
+        for _ in range(1200):
+            if any(pathlib.Path(killed).glob("folds/text*")):
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+    assert not (pathlib.Path(killed) / "report.json").exists()
+    again = subprocess.run(command(killed), check=True, capture_output=True, text=True)
+    assert "fold 1/3" not in again.stdout and "fold 3/3" in again.stdout
+    rows = [
+        json.loads((pathlib.Path(folder) / "report.json").read_text())["rows"]
+        for folder in (whole, killed)
+    ]
+    assert rows[0] == rows[1]
