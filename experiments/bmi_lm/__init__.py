@@ -1,0 +1,1 @@
+"""BMI on Penn Treebank."""

@@ -1,0 +1,151 @@
+"""Settings of `experiments.bmi_lm`, its arms and presets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.kit.grids import Grid
+from rlm_tf.command_line.flags import setting
+
+# Which phases an arm has, and whether it is given more epochs.
+ARMS: Mapping[str, dict[str, Any]] = {
+    "none": {},
+    "none-long": {"long": True},
+    "base": {"phases": 1},
+    "full": {"phases": 2},
+}
+# What was tried of the model without BMI.
+TRIALS: Mapping[str, dict[str, float]] = {
+    "published": {},
+    "more-dropout": {"input_dropout": 0.5, "output_dropout": 0.5, "layer_dropout": 0.3},
+    "less-weight-drop": {"weight_drop": 0.3},
+    "higher-rate": {"learning_rate": 30.0},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageConfig:
+    """A grid of runs: every trial, arm, weight and seed."""
+
+    arms: tuple[str, ...] = setting(tuple(ARMS), f"Some of {', '.join(ARMS)}.")
+    trials: tuple[str, ...] = setting(("published",), f"Some of {', '.join(TRIALS)}.")
+    weights: tuple[float, ...] = setting((0.1,), "Of BMI, of both phases.")
+    corpus: str = setting("ptb", "The corpus.")
+    fraction: float = setting(0.125, "Share of the training text.")
+    units: tuple[int, ...] = setting((200, 200), "Widths of the layers.")
+    embedding: int = setting(200, "Width of the embedding.")
+    mixture_components: int = setting(1, "Softmaxes.")
+    learning_rate: float = setting(20.0, "Of gradient descent.")
+    finetune_ratio: float = setting(1.25, "Rate of finetuning over that before.")
+    clip_norm: float = setting(0.25, "Of the gradient of each part.")
+    l2: float = setting(1.2e-6, "Penalty on all weights of the language model.")
+    input_dropout: float = setting(0.4, "Rate on embedded words.")
+    layer_dropout: float = setting(0.225, "Rate between layers.")
+    output_dropout: float = setting(0.4, "Rate on the last layer.")
+    projection_dropout: float = setting(0.29, "Rate on the vectors of softmaxes.")
+    word_dropout: float = setting(0.1, "Rate of whole words.")
+    weight_drop: float = setting(0.5, "Rate on recurrent matrices.")
+    batch_size: int = setting(12, "Streams.")
+    window: int = setting(70, "Usual tokens of a window.")
+    pairs: int = setting(12, "Pairs of a step.")
+    discriminator_units: int = setting(500, "Of the discriminator.")
+    patience: int = setting(5, "Epochs of the trigger of averaging.")
+    epochs: int = setting(24, "Epochs; averaging begins at half of them at the latest.")
+    long_epochs: int = setting(24, "Epochs of the arm with more of them.")
+    finetune_epochs: int = setting(6, "Epochs of finetuning.")
+    long_finetune_epochs: int = setting(6, "The same of the arm with more of them.")
+    two_tailed: bool = setting(True, "Whether 2TA averages the same iterates, too.")
+    project_steps: int = setting(
+        0, "Time so many steps of each phase instead, and project the hours of all."
+    )
+
+    def check(self) -> None:
+        """Raises ValueError for settings that no run can have."""
+        for name, known in (("arms", ARMS), ("trials", TRIALS)):
+            given = getattr(self, name)
+            if not given:
+                raise ValueError(f"--{name} must name at least one.")
+            for each in given:
+                if each not in known:
+                    raise ValueError(
+                        f"--{name} must be some of {', '.join(known)}; found {each}."
+                    )
+        if not self.weights or min(self.weights) <= 0:
+            raise ValueError("--weights must be positive numbers, at least one.")
+        if not self.units or min(self.units) < 1:
+            raise ValueError("--units must be positive integers, at least one.")
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"--fraction must lie in (0, 1], found {self.fraction}.")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith(("dropout", "weight_drop")):
+                if not 0 <= value < 1:
+                    raise ValueError(
+                        f"--{field.name} must lie in [0, 1), found {value}."
+                    )
+            elif field.name in ("l2", "finetune_epochs", "long_finetune_epochs"):
+                if value < 0:
+                    raise ValueError(
+                        f"--{field.name} must not be negative, found {value}."
+                    )
+            elif (
+                isinstance(value, int | float)
+                and not isinstance(value, bool)
+                and field.name != "project_steps"
+                and not value > 0
+            ):
+                raise ValueError(f"--{field.name} must be positive, found {value}.")
+
+
+_PAPER = LanguageConfig(
+    arms=("none", "base", "full"),
+    fraction=1.0,
+    units=(960, 960, 620),
+    embedding=280,
+    mixture_components=15,
+    epochs=1000,
+    finetune_epochs=0,
+    project_steps=2,
+)
+PRESETS = {
+    # Seconds: does everything run?
+    "smoke": LanguageConfig(
+        arms=("none", "full"),
+        corpus="python-docs",
+        fraction=0.02,
+        units=(8, 6),
+        embedding=6,
+        window=20,
+        epochs=2,
+        finetune_epochs=1,
+        patience=1,
+        discriminator_units=8,
+    ),
+    "base": LanguageConfig(
+        arms=("none",), trials=tuple(TRIALS), finetune_epochs=0, two_tailed=False
+    ),
+    "weights": LanguageConfig(
+        arms=("base",),
+        weights=(0.01, 0.02, 0.05, 0.1, 1.0),
+        epochs=8,
+        finetune_epochs=0,
+        two_tailed=False,
+    ),
+    "small": LanguageConfig(),
+    "paper": _PAPER,
+    "paper-wikitext-2": dataclasses.replace(
+        _PAPER,
+        corpus="wikitext-2",
+        weights=(0.02,),
+        units=(1150, 1150, 650),
+        embedding=300,
+        learning_rate=15.0,
+        layer_dropout=0.2,
+        input_dropout=0.55,
+        batch_size=15,
+        pairs=10,
+    ),
+}
+GRID = Grid("bmi_lm", PRESETS, reads_data=True)
