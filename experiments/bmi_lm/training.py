@@ -71,6 +71,11 @@ class LanguageRun(NamedTuple):
         return {"arms": self.arm, "trials": self.trial, "weights": self.weight}
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What identifies the run."""
+        return {**dataclasses.asdict(self.config), **self.chosen, "seed": self.seed}
+
+    @property
     def phases(self) -> int:
         """Of BMI; 0: none."""
         return ARMS[self.arm].get("phases", 0)
@@ -102,7 +107,7 @@ def runs_of(config: LanguageConfig, seeds: list[int]) -> list[Run]:
     return [
         Run(
             _name(run),
-            {**dataclasses.asdict(config), **run.chosen, "seed": run.seed},
+            run.settings,
             functools.partial(prepare, run),
             functools.partial(train, run),
             NEEDS,
@@ -178,7 +183,7 @@ def train(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> dict[st
     """Trains, finetunes and judges a model; returns its row."""
     corpus, text, model, data = prepared
     config = dataclasses.replace(run.config, **TRIALS[run.trial])
-    write_json(folder / "config.json", {**run.chosen, "seed": run.seed})
+    write_json(folder / "config.json", run.settings)
     row = {
         "name": folder.name,
         "command": command_of(GRID, run.config, run.seed, **run.chosen),

@@ -52,9 +52,9 @@ class SourceConfig:
     weak_weight: float = setting(0.1, "Of Phase I in the weak arm, and of Phase II.")
     half_life: float = setting(6.0, "Epochs in which an annealed weight is halved.")
     discriminator_units: int = setting(100, "Of the discriminator.")
-    patience: int = setting(5, "Epochs of the trigger of averaging.")
+    patience: int = setting(5, "Epochs without gain after which Phase II begins.")
     stop: int = setting(20, "Epochs without a better average that end training.")
-    most_epochs: int = setting(150, "Epochs at most.")
+    most_epochs: int = setting(300, "Epochs at most.")
     valid_sentences: int = setting(2000, "Sentences that choose the epoch.")
     test_sentences: int = setting(5000, "Sentences that judge.")
     said_sentences: int = setting(20_000, "Sentences a model says, to count markers.")
@@ -106,15 +106,16 @@ PRESETS = {
     ),
     # Three sizes of text; a core, 20 minutes a seed.
     "small": SourceConfig(
-        arms=("none", "base", "base-weak", "base-annealed", "full", "full-annealed"),
+        arms=("none", "base", "base-annealed", "full-annealed"),
         sentences=(1000, 3000, 10_000),
     ),
     # What else was tried at 3,000 sentences.
     "arms": SourceConfig(
         arms=(
+            "base-weak",
             "base-last",
             "base-last-annealed",
-            "full-last-annealed",
+            "full",
             "rl-annealed",
             "random-annealed",
             "random-last-annealed",
@@ -124,9 +125,7 @@ PRESETS = {
     "long": SourceConfig(
         arms=(
             "none",
-            "base",
             "base-annealed",
-            "base-last",
             "base-last-annealed",
             "full-last-annealed",
             "random-last-annealed",

@@ -18,7 +18,7 @@ from experiments.bmi_source.report import NEEDS
 from experiments.kit import machine, run_files
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
-from rlm_tf.averaging import AveragingBegins, TriggeredAverage, WeightAveraging
+from rlm_tf.averaging import TwoTailedAveraging
 from rlm_tf.command_line.json_files import write_json
 from rlm_tf.data import SentencePairs, TopicSource, contiguous_batches
 from rlm_tf.evaluation import model_information, target_log_probs
@@ -28,6 +28,7 @@ from rlm_tf.models import BootstrappedMutualInformation, RegularizedLanguageMode
 from rlm_tf.training import (
     LearningRateHalving,
     MetricsLog,
+    NoGain,
     ResumableBatches,
     SwitchPhase,
     read_metrics_log,
@@ -65,6 +66,11 @@ class SourceRun(NamedTuple):
         }
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What identifies the run."""
+        return {**dataclasses.asdict(self.config), **self.chosen, "seed": self.seed}
+
+    @property
     def source(self) -> TopicSource:
         """Where texts come from."""
         config = self.config
@@ -94,7 +100,7 @@ def runs_of(config: SourceConfig, seeds: list[int]) -> list[Run]:
     return [
         Run(
             f"length{run.length}-{run.sentences}-{run.arm}-seed{run.seed}",
-            {**dataclasses.asdict(run.config), **run.chosen, "seed": run.seed},
+            run.settings,
             functools.partial(prepare, run),
             functools.partial(train, run),
             NEEDS,
@@ -172,22 +178,17 @@ def _shuffled(text: np.ndarray, seed: int) -> np.ndarray:
 def train(run: SourceRun, prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
     """Trains until the averaged weights no longer gain; returns the row."""
     config, model = run.config, prepared.model
-    write_json(folder / "config.json", {**run.chosen, "seed": run.seed})
+    write_json(folder / "config.json", run.settings)
     valid = run.source.sample(config.valid_sentences, _VALID_SEED)
-    averaging = WeightAveraging(
-        TriggeredAverage(config.patience, rule="released"),
-        _windows(valid),
-        monitor="nll",
-    )
+    averaging = TwoTailedAveraging(_windows(valid), monitor="nll")
     log = MetricsLog(folder / "metrics.jsonl", seconds=True)
     stop = LearningRateHalving(
         "averaged_loss", max_decays=0, reload_best=False, patience=config.stop
     )
     callbacks: list[keras.callbacks.Callback] = [averaging, log, stop]
-    switch = None
     if ARMS[run.arm].get("phase_two"):
-        switch = SwitchPhase(AveragingBegins(averaging))
-        callbacks.append(switch)
+        no_gain = NoGain("averaged_raw_loss", config.patience)
+        callbacks.append(SwitchPhase(no_gain))
     run_files.fit_resumably(
         model, prepared.data, folder, config.most_epochs, callbacks, 60.0
     )
@@ -209,17 +210,21 @@ def train(run: SourceRun, prepared: Prepared, folder: pathlib.Path) -> dict[str,
         "seconds_to_best": epochs[best]["seconds"],
         "epochs": len(epochs),
         "seconds": epochs[-1]["seconds"],
-        "averaged_from": next(
-            (n for n, epoch in enumerate(epochs, 1) if epoch["averaged_length"] > 1),
-            None,
-        ),
+        "phase_two_from": _phase_two_from(epochs),
         "valid_curve": losses,
+        "raw_curve": [epoch["averaged_raw_loss"] for epoch in epochs],
         "pair_accuracy": epochs[best].get("pair_accuracy"),
         "effective_sample_size": epochs[best].get("effective_sample_size"),
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),
         "finished": time.strftime("%Y-%m-%d"),
     }
+
+
+def _phase_two_from(epochs: list[dict[str, Any]]) -> int | None:
+    """Returns the first epoch, from 1, in whose steps there was a second phase."""
+    numbers = (n for n, epoch in enumerate(epochs, 1) if epoch.get("reward"))
+    return next(numbers, None)
 
 
 def judge(run: SourceRun, model: keras.Model) -> dict[str, Any]:
