@@ -11,12 +11,15 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.data.text.vocabulary import Vocabulary
-from rlm_tf.models.language.interface import language_model_of
+from rlm_tf.models import BootstrappedMutualInformation
+from rlm_tf.models.bmi.pair_scorer import PairScorer
+from rlm_tf.models.language.interface import interface_of, language_model_of
 from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
 from rlm_tf.restricted import RestrictedModel
 from rlm_tf.serving.arguments import readable_tokens
 from rlm_tf.serving.export_answers import ModelAnswers, relative_difference
 from rlm_tf.serving.language_model_service import LanguageModelService
+from rlm_tf.serving.pair_service import PairService
 from rlm_tf.serving.saved_model import (
     check_export_path,
     check_weights,
@@ -40,7 +43,8 @@ def export_language_model(
 ) -> pathlib.Path:
     """Writes a SavedModel with the signatures `score`, `next_token` and `generate`.
 
-    `generate_default` is `generate` with nothing to choose.
+    `generate_default` is `generate` with nothing to choose. A model in
+    `BootstrappedMutualInformation` has `score_pairs`, too, with its discriminator.
 
     What they take and return is described in `LanguageModelService`. The SavedModel
     holds the weights of the language model and the vocabulary, and the tables of the
@@ -86,24 +90,29 @@ def export_language_model(
         )
     path = pathlib.Path(path)
     check_export_path(path, overwrite)
+    pairs = model if isinstance(model, BootstrappedMutualInformation) else None
     if not isinstance(model, RestrictedModel):
         model = language_model_of(model)
         tables = not isinstance(model, StatefulLanguageModel)
         check_weights("export_language_model", model.weights, tables=tables)
         model = _portable_model(model)
-    service = LanguageModelService(
-        model,
-        vocabulary,
-        context_length=context_length,
-        mixture=mixture,
-        temperature=temperature,
-    )
+    options: dict[str, Any] = {
+        "context_length": context_length,
+        "mixture": mixture,
+        "temperature": temperature,
+    }
+    if pairs is None:
+        service = LanguageModelService(model, vocabulary, **options)
+    else:
+        service = PairService(model, vocabulary, _scorer(pairs, model), **options)
     if isinstance(model, RestrictedModel):
         _check_floor(model, vocabulary.eos_id)
     answers = ModelAnswers(model, mixture, vocabulary.eos_id, temperature)
 
     def check(written: pathlib.Path) -> None:
         _check_numbers(written, answers, vocabulary, context_length)
+        if pairs is not None:
+            _check_pairs(written, pairs, vocabulary)
 
     return write_saved_model(
         service, service.signatures(), path, check, service.requests(), overwrite
@@ -158,6 +167,43 @@ def _portable_model(model: keras.Model) -> keras.Model:
         layer.use_own_loop()
     copy.set_weights(model.get_weights())
     return copy
+
+
+def _scorer(bmi: BootstrappedMutualInformation, model: keras.Model) -> PairScorer:
+    """Returns what scores pairs by a model that is going to be exported."""
+    view = interface_of(model, bmi.hidden_layers)
+    return PairScorer(view, bmi.discriminator, bmi.pooling)
+
+
+def _check_pairs(
+    directory: pathlib.Path, bmi: BootstrappedMutualInformation, vocabulary: Vocabulary
+) -> None:
+    """Raises ValueError unless `score_pairs` gives the numbers of Keras."""
+    rng = np.random.default_rng(0)
+    texts = [
+        vocabulary.decode(rng.choice(readable_tokens(vocabulary), size))
+        for size in (5, 2, 7, 4)
+    ]
+    found = tf.saved_model.load(str(directory)).signatures["score_pairs"](
+        first=tf.constant(texts[:2]), second=tf.constant(texts[2:])
+    )
+    exact = bmi.compute_dtype in ("float32", "float64")
+    for row, pair in enumerate(zip(texts[:2], texts[2:], strict=True)):
+        ids = [np.append(vocabulary.encode(text), vocabulary.eos_id) for text in pair]
+        x, y = (each[np.newaxis].astype(np.int32) for each in ids)
+        for name, expected in (
+            ("scores", bmi.pair_scores(x, y)),
+            ("log_probs", bmi.scorer.log_probs(x, y)),
+        ):
+            difference = relative_difference(
+                found[name].numpy()[row : row + 1], np.asarray(expected, np.float32)
+            )
+            if not np.max(difference) <= (1e-4 if exact else 0.05):
+                raise ValueError(
+                    f"export_language_model: `{name}` of score_pairs differs from the "
+                    f"model's by {np.max(difference):.3g} (relative); nothing was "
+                    "written."
+                )
 
 
 def _check_numbers(

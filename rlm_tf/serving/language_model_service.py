@@ -303,10 +303,7 @@ class LanguageModelService(tf.Module):
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions for `tf.saved_model.save`, which traces them once."""
-        return {
-            name: getattr(self, name)
-            for name in ("score", "next_token", "generate", "generate_default")
-        }
+        return {name: getattr(self, name) for name in self.requests()}
 
     def _read(self, function: str, name: str, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns the tokens `[N, (T)]` of an input of texts."""

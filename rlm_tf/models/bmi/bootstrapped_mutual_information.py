@@ -17,6 +17,7 @@ from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.mine_bound import MineBound
 from rlm_tf.models.bmi import phase_two as second_phase
 from rlm_tf.models.bmi.continuations import continuation
+from rlm_tf.models.bmi.pair_scorer import PairScorer
 from rlm_tf.models.bmi.pairs import flat_pairs
 from rlm_tf.models.bmi.phase_two import PHASES_TWO, PhaseTwo
 from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
@@ -34,7 +35,6 @@ from rlm_tf.objective_model.term import (
 from rlm_tf.objectives.mutual_information import jsd_proxy
 from rlm_tf.objectives.raml import SCALES, Scale
 from rlm_tf.optimizers.decoupled_optimizer import DecoupledOptimizer
-from rlm_tf.padding import PADDING
 from rlm_tf.seeds import Seeds
 
 _LEAST_TEMPERATURE = float(np.finfo(np.float32).tiny)
@@ -160,6 +160,8 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
             hidden, _ = self.view.read(tf.zeros([1, 1], tf.int32))
             width = sum(int(values.shape[-1]) for values in hidden)
             self.discriminator.build(((None, width), (None, width)))
+        # Not an attribute that Keras tracks: it has nothing of its own.
+        self.scorer = PairScorer(self.view, self.discriminator, pooling)
         self.sample_seeds = Seeds(self.discriminator.seed, self).generator()
         # Whether the step that is traced has them.
         self._has_pairs = True
@@ -249,17 +251,13 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         Returns:
             `[R, F]`.
         """
-        hidden, _ = self.view.read(tf.maximum(tokens, 0), training)
-        return pooled(hidden, tokens != PADDING, self.pooling)
+        return self.scorer.features(tokens, training)
 
     def pair_scores(
         self, first: tf.Tensor, second: tf.Tensor, training: bool = False
     ) -> tf.Tensor:
         """Returns D of pairs of pieces, `[R]`; arguments as those of `features`."""
-        x, y = tf.split(
-            self.features(tf.concat([first, second], axis=0), training), 2, axis=0
-        )
-        return self.discriminator((x, y), training=training)
+        return self.scorer.scores(first, second, training)
 
     # === Objective ===
 
@@ -323,7 +321,7 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
             return {"rl": term, "mutual_information": self._proxy(pairs, training)}
         rows = continuation(pairs.first, pairs.proposal)
         hidden, outputs = self.view.read(rows.tokens, training)
-        nll = second_phase.raml_nll(self, rows, outputs)
+        nll = tf.reduce_sum(self.scorer.nll(rows, outputs), axis=1)
         rewards = second_phase.rewards(self, pairs)
         weights, size = second_phase.weighted(
             rewards, pairs, temperature=self.temperature

@@ -40,10 +40,10 @@ def continuation(first: tf.Tensor, second: tf.Tensor) -> Continuation:
         first: X, int `[P, L]`, padded with -1; at least one token each.
         second: Y, likewise.
     """
-    steps = second.shape[1]
+    steps = _width(second)
     before = tf.reduce_sum(tf.cast(first != PADDING, tf.int32), axis=1)[:, tf.newaxis]
     present = second != PADDING
-    within = tf.range(first.shape[1] + steps)[tf.newaxis] - before
+    within = tf.range(_width(first) + steps)[tf.newaxis] - before
     behind = tf.clip_by_value(within, 0, steps - 1)
     joined = tf.where(
         within < 0,
@@ -60,3 +60,7 @@ def continuation(first: tf.Tensor, second: tf.Tensor) -> Continuation:
         weights,
         tf.reduce_sum(weights, axis=1),
     )
+
+
+def _width(pieces: tf.Tensor) -> int | tf.Tensor:
+    return pieces.shape[1] if pieces.shape[1] is not None else tf.shape(pieces)[1]

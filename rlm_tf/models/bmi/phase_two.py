@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.data.batches.pair_batch import PairBatch
 from rlm_tf.layers.basic.replica_noise import replica_noise
-from rlm_tf.models.bmi.continuations import Continuation, continuation
+from rlm_tf.models.bmi.continuations import continuation
 from rlm_tf.models.bmi.trajectories import trajectories
 from rlm_tf.objective_model.term import TermLoss
 from rlm_tf.objectives.mutual_information import policy_surrogate
@@ -31,12 +31,6 @@ class Weighted(NamedTuple):
 
     weights: tf.Tensor
     effective_sample_size: tf.Tensor
-
-
-def raml_nll(model: Any, rows: Continuation, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns -ln Q(Y | X) `[P]` of rows, from the model's outputs of them."""
-    of_tokens = _nll(model, rows, outputs)
-    return tf.reduce_sum(of_tokens, axis=1)
 
 
 def rewards(model: Any, pairs: PairBatch) -> tf.Tensor:
@@ -117,7 +111,7 @@ def self_critical(model: Any, pairs: PairBatch) -> tuple[TermLoss, tf.Tensor]:
     joint, marginal, greedy_joint, greedy_marginal = tf.split(scores, 4)
     rows = continuation(contexts, said.both[: 2 * number])
     _, outputs = model.view.read(rows.tokens)
-    log_probs = -_nll(model, rows, outputs)
+    log_probs = -model.scorer.nll(rows, outputs)
     lengths = tf.reduce_sum(tf.cast(said.first != PADDING, tf.int32), axis=1)
     of_x = tf.range(2 * most)[tf.newaxis] < lengths[: 2 * number, tf.newaxis]
     ln_x1 = tf.reduce_sum(tf.where(of_x, log_probs, 0)[:number], axis=1)
@@ -132,10 +126,3 @@ def self_critical(model: Any, pairs: PairBatch) -> tuple[TermLoss, tf.Tensor]:
     )
     gained = extra.joint_rewards - extra.marginal_rewards
     return TermLoss(loss, pairs.weights), gained
-
-
-def _nll(model: Any, rows: Continuation, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the negative log-likelihood of each token of Y, 0 behind its end."""
-    at_places = tf.gather(outputs, rows.places, batch_dims=1)
-    of_tokens = model.view.nll(at_places, rows.targets)
-    return of_tokens * tf.cast(rows.weights, of_tokens.dtype)
