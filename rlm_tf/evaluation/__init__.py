@@ -6,6 +6,12 @@ from rlm_tf.evaluation.dynamic import (
     gradient_statistics,
 )
 from rlm_tf.evaluation.gradient_signal import GradientSignal, gradient_signal
+from rlm_tf.evaluation.gradient_variance import (
+    GradientVariance,
+    VarianceRatio,
+    gradient_variance,
+    variance_ratio,
+)
 from rlm_tf.evaluation.induced import InducedPerplexity, induced_perplexity
 from rlm_tf.evaluation.information.model_information import (
     ModelInformation,
@@ -35,6 +41,11 @@ from rlm_tf.evaluation.perplexity import (
     tune_interpolation,
 )
 from rlm_tf.evaluation.reliability import Reliability, reliability
+from rlm_tf.evaluation.reverse_perplexity import (
+    ReversePerplexity,
+    reverse_perplexity,
+    unigram_text,
+)
 from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
 
 __all__ = [
@@ -44,18 +55,22 @@ __all__ = [
     "Estimate",
     "GradientSignal",
     "GradientStatistics",
+    "GradientVariance",
     "InducedPerplexity",
     "LatentUsage",
     "ModelInformation",
     "MonteCarloDropout",
     "Reliability",
+    "ReversePerplexity",
     "ScalingLaw",
     "SegmentInformation",
+    "VarianceRatio",
     "cross_validate_logistic",
     "evaluate",
     "fit_scaling_law",
     "gradient_signal",
     "gradient_statistics",
+    "gradient_variance",
     "has_dropout",
     "induced_perplexity",
     "interpolate",
@@ -68,9 +83,12 @@ __all__ = [
     "quantised_usage",
     "reliability",
     "restricted_target_log_probs",
+    "reverse_perplexity",
     "search_temperature",
     "segment_information",
     "target_log_probs",
     "tune_floor",
     "tune_interpolation",
+    "unigram_text",
+    "variance_ratio",
 ]

@@ -49,7 +49,9 @@ def test_scores_are_those_of_the_model(bmi, vocabulary, loaded):
         log_probs = tf.nn.log_softmax(bmi.model(np.array([x + y])))[0]
         places = range(len(x) - 1, len(x) + len(y) - 1)
         expected = sum(log_probs[p, t] for p, t in zip(places, y, strict=True))
-        assert float(found["log_probs"][row]) == pytest.approx(float(expected), rel=1e-4)
+        assert float(found["log_probs"][row]) == pytest.approx(
+            float(expected), rel=1e-4
+        )
         score = bmi.pair_scores(np.array([x]), np.array([y]))
         assert float(found["scores"][row]) == pytest.approx(float(score[0]), rel=1e-4)
 
