@@ -112,6 +112,7 @@ class SegmentEstimator:
         seed: Of critics and batches.
         critic: What kind.
         objective: What critics are trained by.
+        stride: X begins at multiples of it.
 
     Raises:
         ValueError: If the text is too short for the folds, or an argument out of range.
@@ -127,12 +128,14 @@ class SegmentEstimator:
         seed: int = 0,
         critic: Kind = "separable",
         objective: Objective = "jsd",
+        stride: int = 1,
     ) -> None:
         name = "segment_information"
         check_integer(name, "segment", segment, 1)
         check_integer(name, "gap", gap, 0)
         check_integer(name, "folds", folds, _LEAST_FOLDS)
         check_integer(name, "seed", seed, 0)
+        check_integer(name, "stride", stride, 1)
         check_option(name, "critic", critic, KINDS)
         check_option(name, "objective", objective, OBJECTIVES)
         stream = checked_tokens(name, tokens, np.iinfo(np.int32).max, dtype=np.int32)
@@ -141,6 +144,7 @@ class SegmentEstimator:
         self.gap = gap
         self.folds = folds
         self.seed = seed
+        self.stride = stride
         self._edges = np.linspace(0, len(stream), folds + 1).astype(np.int64)
         self._trainer = CriticTrainer(stream, segment, critic, objective, seed)
 
@@ -177,6 +181,7 @@ class SegmentEstimator:
         segment, span = self.segment, 2 * self.segment + self.gap
         number = (end - begin - span) // segment + 1
         step = max(segment, -(-number // _MOST_PAIRS) * segment)
+        begin, step = (-(-size // self.stride) * self.stride for size in (begin, step))
         first = np.arange(begin, end - span + 1, step)
         return Split(first, first + segment + self.gap)
 
@@ -186,6 +191,7 @@ class SegmentEstimator:
         first = np.concatenate(
             [np.arange(self._edges[b], self._edges[b + 1] - span + 1) for b in blocks]
         )
+        first = first[first % self.stride == 0]
         return Split(first, first + self.segment + self.gap)
 
 
@@ -198,6 +204,7 @@ def segment_information(
     seed: int = 0,
     critic: Kind = "separable",
     objective: Objective = "jsd",
+    stride: int = 1,
 ) -> SegmentInformation:
     """Estimates I(X; Y) of segments X and Y with `gap` tokens between them.
 
@@ -220,6 +227,8 @@ def segment_information(
         critic: "separable", "mlp" or "large".
         objective: What critics are trained by: "jsd" (Eq. 6), "nwj", or "info_nce",
             with which scores are normalised for each x.
+        stride: X begins at multiples of it: where all sentences have one length,
+            segments may be sentences.
 
     Raises:
         ValueError: If the text is too short for the folds, or an argument out of range.
@@ -232,6 +241,7 @@ def segment_information(
         seed=seed,
         critic=critic,
         objective=objective,
+        stride=stride,
     )
     found = [estimator.fold(0)]
     found += [estimator.fold(k, found[0].dropout) for k in range(1, folds)]

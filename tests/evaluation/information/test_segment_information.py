@@ -103,6 +103,14 @@ def test_no_pair_lies_over_an_edge(gap):
     np.testing.assert_array_equal(np.diff(spaced.first), 5)
 
 
+def test_segments_begin_at_multiples_of_a_stride():
+    text = np.arange(103) % 7
+    estimator = module.SegmentEstimator(text, segment=4, gap=4, folds=3, stride=4)
+    for split in (estimator._all([0, 2]), estimator._spaced(1)):
+        assert len(split.first) > 1
+        assert not np.any(split.first % 4) and not np.any(split.second % 4)
+
+
 def test_a_long_block_has_no_more_pairs_than_are_wanted():
     text = np.arange(3 * 200_000) % 7
     spaced = module.SegmentEstimator(text, segment=5, gap=0, folds=3)._spaced(0)

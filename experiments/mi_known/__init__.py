@@ -1,0 +1,1 @@
+"""Estimators of mutual information where it is known."""
