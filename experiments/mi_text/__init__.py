@@ -1,0 +1,1 @@
+"""How coherent real text is, as an estimate of mutual information."""

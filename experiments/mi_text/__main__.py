@@ -1,0 +1,25 @@
+"""Mutual information of far segments of real text: what the estimate depends on.
+
+    python -m experiments.mi_text --preset=small --data_dir=DATA
+
+Parts: `real` (each corpus whole, as the paper has it), `gaps` (equal lengths, against
+the gap), `critics` (does the order of texts survive the critic?), `lengths` (against
+the length of the text) and `controls` (words and sentences shuffled).
+"""
+
+from __future__ import annotations
+
+from experiments.kit.parts import Study, run_study
+from experiments.mi_text.config import PARTS, PRESETS
+
+STUDY = Study(
+    "mi_text",
+    PRESETS,
+    {name: f"estimating:{name}" for name in PARTS},
+    "report:report",
+    own_settings={name: f"{name}_" for name in PARTS},
+    resuming=PARTS,
+)
+
+if __name__ == "__main__":
+    run_study(STUDY, __doc__)

@@ -1,0 +1,64 @@
+"""Settings of `experiments.mi_text`, and its presets."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rlm_tf.command_line.flags import setting
+from rlm_tf.commands.information.settings import CRITICS
+
+PARTS = ("real", "gaps", "critics", "lengths", "controls")
+
+
+@dataclasses.dataclass(frozen=True)
+class TextConfig:
+    """Texts, and how often they are estimated."""
+
+    corpora: tuple[str, ...] = setting(("ptb", "wikitext-2"), "Texts to compare.")
+    segment: int = setting(40, "Tokens of a segment.")
+    gap: int = setting(10, "Tokens between two segments, where nothing else is said.")
+    real_folds: int = setting(10, "Folds of whole corpora.")
+    gaps_of: tuple[int, ...] = setting((0, 10, 100, 300, 1000), "Of the curve.")
+    gaps_folds: int = setting(5, "Folds of each gap.")
+    critics_of: tuple[str, ...] = setting(CRITICS, "Which are compared.")
+    critics_folds: int = setting(3, "Folds of each critic.")
+    lengths_of: tuple[int, ...] = setting(
+        (116_198, 200_000, 500_000), "First tokens of each corpus."
+    )
+    lengths_folds: int = setting(5, "Folds of each length.")
+    controls_folds: int = setting(3, "Folds of shuffled texts.")
+    seed: int = setting(0, "Of critics, batches and shuffling.")
+
+    def check(self) -> None:
+        """Raises ValueError for settings that no study can have."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, tuple) and not value:
+                raise ValueError(f"--{field.name} must name at least one.")
+            if field.name.endswith("_folds") and value < 3:
+                raise ValueError(f"--{field.name} must be at least 3, found {value}.")
+        for critic in self.critics_of:
+            if critic not in CRITICS:
+                raise ValueError(
+                    f"--critics_of must be some of {', '.join(CRITICS)}; found "
+                    f"{critic}."
+                )
+        if self.segment < 1 or min(self.lengths_of) < 1:
+            raise ValueError("--segment and --lengths_of must be positive.")
+        if min(*self.gaps_of, self.gap, self.seed) < 0:
+            raise ValueError("--gap, --gaps_of and --seed must not be negative.")
+
+
+PRESETS = {
+    "smoke": TextConfig(
+        corpora=("python-docs",),
+        segment=4,
+        real_folds=3,
+        gaps_of=(0, 3),
+        gaps_folds=3,
+        critics_of=("separable",),
+        lengths_of=(900,),
+        lengths_folds=3,
+    ),
+    "small": TextConfig(),
+}

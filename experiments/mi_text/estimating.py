@@ -1,0 +1,136 @@
+"""The parts of the study: which texts are estimated at which gaps by which critic."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.mi_text.config import TextConfig
+from rlm_tf.commands.information.estimating import CONTROLS, Job, estimates
+from rlm_tf.commands.information.sources import Streams
+from rlm_tf.data import load_corpus
+from rlm_tf.evaluation import SegmentInformation
+from rlm_tf.evaluation.information.critics import Kind
+
+Row = dict[str, Any]
+
+
+def real(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Estimates every corpus whole."""
+    streams = _streams(config)
+    jobs = [Job(i, name, config.gap) for i, name in enumerate(streams.names)]
+    return {"rows": _rows(config, streams, jobs, folder, config.real_folds)}
+
+
+def gaps(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Estimates corpora of one length at every gap."""
+    streams = _cut(_streams(config))
+    jobs = [
+        Job(i, name, gap)
+        for i, name in enumerate(streams.names)
+        for gap in config.gaps_of
+    ]
+    return {"rows": _rows(config, streams, jobs, folder, config.gaps_folds)}
+
+
+def critics(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Estimates corpora of one length by every critic."""
+    streams = _cut(_streams(config))
+    jobs = [Job(i, name, config.gap) for i, name in enumerate(streams.names)]
+    rows: list[Row] = []
+    for critic in config.critics_of:
+        found = _rows(
+            config,
+            streams,
+            jobs,
+            folder / critic,
+            config.critics_folds,
+            critic,  # type: ignore[arg-type]
+        )
+        rows += [{**row, "critic": critic} for row in found]
+    return {"rows": rows}
+
+
+def lengths(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Estimates the beginnings of every corpus, and each whole."""
+    whole = _streams(config)
+    rows: list[Row] = []
+    for length in (*config.lengths_of, None):
+        streams = whole if length is None else _cut(whole, length)
+        jobs = [Job(i, name, config.gap) for i, name in enumerate(streams.names)]
+        place = folder / str(length or "all")
+        rows += _rows(config, streams, jobs, place, config.lengths_folds)
+    return {"rows": rows}
+
+
+def controls(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Estimates corpora of one length, words or sentences in random order."""
+    streams = _cut(_streams(config))
+    jobs = [
+        Job(i, name, config.gap, what)
+        for i, name in enumerate(streams.names)
+        for what in CONTROLS
+    ]
+    return {"rows": _rows(config, streams, jobs, folder, config.controls_folds)}
+
+
+def _rows(
+    config: TextConfig,
+    streams: Streams,
+    jobs: Sequence[Job],
+    folder: pathlib.Path,
+    folds: int,
+    critic: Kind = "separable",
+) -> list[Row]:
+    found = estimates(
+        jobs,
+        streams,
+        folder / "folds",
+        segment=config.segment,
+        folds=folds,
+        critic=critic,
+        seed=config.seed,
+    )
+    return [_row(job, info, len(streams.tokens[job.text])) for job, info in found]
+
+
+def _row(job: Job, info: SegmentInformation, tokens: int) -> Row:
+    row: Row = {
+        "text": job.name,
+        "gap": job.gap,
+        "tokens": tokens,
+        "mine": info.mine._asdict(),
+        "nwj": info.nwj._asdict(),
+        "ceiling": info.ceiling,
+        "dropout": info.dropout,
+        "steps": info.steps,
+    }
+    if job.shuffled:
+        return {**row, "shuffled_order": job.shuffled}
+    return {**row, "shuffled": info.shuffled._asdict()}
+
+
+def _streams(config: TextConfig) -> Streams:
+    """Returns the training texts, ends of lines included, as the paper has them."""
+    corpora = [load_corpus(name) for name in config.corpora]
+    texts = [np.asarray(corpus.train, np.int32) for corpus in corpora]
+    ends = [
+        text == corpus.vocabulary.eos_id
+        for text, corpus in zip(texts, corpora, strict=True)
+    ]
+    sizes = [len(corpus.vocabulary) for corpus in corpora]
+    return Streams(
+        list(config.corpora), texts, ends, max(sizes), 0.0, [len(t) for t in texts]
+    )
+
+
+def _cut(streams: Streams, length: int | None = None) -> Streams:
+    """Returns the beginnings of texts, by default as long as the shortest."""
+    size = min(streams.lengths) if length is None else length
+    return streams._replace(
+        tokens=[text[:size] for text in streams.tokens],
+        ends=[ends[:size] for ends in streams.ends],
+    )

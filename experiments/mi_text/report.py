@@ -1,0 +1,118 @@
+"""Tables and figures of the information of real text."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+
+from experiments.kit.drawing import distinct, save, table
+
+Numbers = Mapping[str, Any]
+# Cao and Xu (2019), section 4.2: critic and length of text are not said.
+PUBLISHED = {"ptb": "1.18 ± 0.08", "wikitext-2": "2.14 ± 0.07"}
+
+
+def report(parts: Mapping[str, Numbers], folder: pathlib.Path) -> str:
+    """Draws the curves of the parts there are, and returns the tables."""
+    if "gaps" in parts:
+        draw(
+            parts["gaps"]["rows"],
+            folder / "mi_text_gaps.png",
+            "gap",
+            "tokens between two segments",
+        )
+    if "lengths" in parts:
+        draw(
+            parts["lengths"]["rows"],
+            folder / "mi_text_lengths.png",
+            "tokens",
+            "tokens of the text",
+        )
+    return "\n\n".join(tables(parts).values()) + "\n"
+
+
+def tables(parts: Mapping[str, Numbers]) -> dict[str, str]:
+    """Returns the tables of the parts there are, by name."""
+    makers = {
+        "real": real_table,
+        "gaps": lambda rows: wide_table(rows, "gap"),
+        "critics": lambda rows: wide_table(rows, "critic"),
+        "lengths": lambda rows: wide_table(rows, "tokens"),
+        "controls": lambda rows: wide_table(rows, "shuffled_order"),
+    }
+    return {
+        name: maker(parts[name]["rows"])
+        for name, maker in makers.items()
+        if name in parts
+    }
+
+
+def with_error(estimate: Numbers) -> str:
+    """Returns an estimate and its standard error."""
+    return f"{estimate['mean']:.3f} ± {estimate['standard_error']:.3f}"
+
+
+def real_table(rows: Sequence[Numbers]) -> str:
+    """Returns the table of whole corpora."""
+    lines = [
+        (
+            row["text"],
+            f"{row['tokens']:,}",
+            with_error(row["mine"]),
+            f"{row['mine']['deviation']:.2f}",
+            f"{row['nwj']['mean']:.3f}",
+            f"{row['shuffled']['mean']:.3f}",
+            f"{row['ceiling']:.1f}",
+            PUBLISHED.get(row["text"], ""),
+        )
+        for row in rows
+    ]
+    titles = (
+        "text",
+        "tokens",
+        "MINE, nats",
+        "deviation of folds",
+        "NWJ",
+        "re-paired",
+        "ceiling",
+        "the paper",
+    )
+    return table(titles, lines)
+
+
+def wide_table(rows: Sequence[Numbers], what: str) -> str:
+    """Returns a table with a line a value of `what`, and a column a text."""
+    texts = distinct(row["text"] for row in rows)
+    lines = []
+    for value in distinct(row[what] for row in rows):
+        own = {row["text"]: row for row in rows if row[what] == value}
+        cells = [with_error(own[text]["mine"]) if text in own else "" for text in texts]
+        shown = f"{value:,}" if isinstance(value, int) else value
+        lines.append((shown, *cells))
+    return table((what.replace("_", " "), *texts), lines)
+
+
+def draw(rows: Sequence[Numbers], path: pathlib.Path, what: str, label: str) -> None:
+    """Draws estimates with standard errors against a gap or a length."""
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for text in distinct(row["text"] for row in rows):
+        own = sorted((r for r in rows if r["text"] == text), key=lambda r: r[what])
+        axes.errorbar(
+            [row[what] for row in own],
+            [row["mine"]["mean"] for row in own],
+            yerr=[row["mine"]["standard_error"] for row in own],
+            marker="o",
+            capsize=3,
+            label=text,
+        )
+    axes.axhline(0, color="#dddddd", linewidth=1, zorder=0)
+    if what == "gap":
+        axes.set_xscale("symlog", linthresh=10)
+    else:
+        axes.set_xscale("log")
+    axes.set(xlabel=label, ylabel="mutual information (MINE), nats")
+    axes.legend(frameon=False)
+    save(figure, path)
