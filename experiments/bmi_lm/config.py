@@ -17,7 +17,7 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "full": {"phases": 2},
 }
 # What was tried of the model without BMI.
-TRIALS: Mapping[str, dict[str, float]] = {
+TRIALS: Mapping[str, dict[str, Any]] = {
     "published": {},
     "more-dropout": {"input_dropout": 0.5, "output_dropout": 0.5, "layer_dropout": 0.3},
     "less-weight-drop": {"weight_drop": 0.3},

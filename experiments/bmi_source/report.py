@@ -1,10 +1,169 @@
-"""Tables and figure of BMI on a known source."""
+"""Tables and figures of BMI on a known source."""
 
-NEEDS = ("name", "arm", "sentences", "sentence_length")
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from experiments.kit.drawing import distinct, save, table, with_deviation
+from experiments.kit.paired import paired_difference
+
+Row = Mapping[str, Any]
+# What a row must have to be reported.
+NEEDS = ("name", "arm", "sentences", "sentence_length", "seed")
+_SHORT, _LONG, _MIDDLE = 7, 20, 3000
+_COLOURS = {
+    "none": "#4c4c4c",
+    "base": "#0072b2",
+    "base-annealed": "#56b4e9",
+    "base-last-annealed": "#009e73",
+    "full-annealed": "#d55e00",
+    "full-last-annealed": "#cc79a7",
+}
 
 
-def report(rows, folder):
-    return "\n".join(
-        f"{r['name']} {r['test_nll']:.4f} {r['floor']:.4f} mr {r['marker_ratio']:.3f} I {r['counted']:.3f}/{r['information']:.3f} sw {r['sandwich']['lower']:.3f} {r['sandwich']['upper']:.3f} best {r['best_epoch']}/{r['epochs']} {r['seconds_to_best']:.0f}s "
-        for r in rows
+def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
+    """Draws the figures, and returns the tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draw(rows, folder / "bmi_source.png")
+    return "\n\n".join(tables(rows).values())
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Returns the tables of what there is, by name."""
+    short = [row for row in rows if row["sentence_length"] != _LONG]
+    long = [row for row in rows if row["sentence_length"] == _LONG]
+    found = {"sizes": loss_table(short), "coherence": coherence_table(short)}
+    if long:
+        found |= {
+            "long": loss_table(long),
+            "long_coherence": coherence_table(long),
+        }
+    return found
+
+
+def groups(rows: Sequence[Row]) -> list[tuple[int, str, list[Row]]]:
+    """Returns the rows of every size of text and arm, seeds in order."""
+    found = []
+    for size in sorted({row["sentences"] for row in rows}):
+        for arm in distinct(row["arm"] for row in rows):
+            own = [r for r in rows if r["sentences"] == size and r["arm"] == arm]
+            if own:
+                found.append((size, arm, sorted(own, key=lambda row: row["seed"])))
+    return found
+
+
+def excess(row: Row) -> float:
+    """Returns the nats a token above what no model goes below."""
+    return row["test_nll"] - row["floor"]
+
+
+def loss_table(rows: Sequence[Row]) -> str:
+    """Returns the table of losses above the floor, beside arm `none`."""
+    lines = []
+    for size, arm, own in groups(rows):
+        plain = {
+            r["seed"]: r
+            for s, a, g in groups(rows)
+            for r in g
+            if (s, a) == (size, "none")
+        }
+        pairs = [
+            (excess(row), excess(plain[row["seed"]]))
+            for row in own
+            if row["seed"] in plain
+        ]
+        lines.append(
+            (
+                f"{size:,}",
+                arm,
+                with_deviation([excess(row) for row in own], 4),
+                "" if arm == "none" else paired_difference(pairs, 4),
+                with_deviation([row["best_epoch"] for row in own], 0),
+                with_deviation([row["seconds_to_best"] for row in own], 0),
+                len(own),
+            )
+        )
+    titles = (
+        "sentences",
+        "arm",
+        "test nats a token above the floor",
+        "less `none`, ± 2 standard errors",
+        "epochs to the best",
+        "seconds",
+        "seeds",
     )
+    return table(titles, lines, (0, 1))
+
+
+def coherence_table(rows: Sequence[Row]) -> str:
+    """Returns the table of what sentences of the models share."""
+    lines = []
+    for size, arm, own in groups(rows):
+        lines.append(
+            (
+                f"{size:,}",
+                arm,
+                with_deviation([row["marker_ratio"] for row in own]),
+                with_deviation([row["elsewhere"] for row in own], 4),
+                with_deviation([row["counted"] for row in own]),
+                with_deviation([row["sandwich"]["lower"] for row in own]),
+                with_deviation([row["sandwich"]["upper"] for row in own]),
+            )
+        )
+    truth, counted = (
+        np.mean([row[n] for row in rows]) for n in ("information", "counted_text")
+    )
+    lines.append(
+        ("", "the source", "1", "0", f"{counted:.2f}", f"{truth:.2f}", f"{truth:.2f}")
+    )
+    titles = (
+        "sentences",
+        "arm",
+        "perplexity at markers over the floor's",
+        "nats elsewhere above the floor",
+        "I by counting markers",
+        "sandwich, lower",
+        "upper",
+    )
+    return table(titles, lines, (0, 1))
+
+
+def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """Draws validation losses against seconds, for each length of sentences."""
+    lengths = sorted({row["sentence_length"] for row in rows})
+    figure, panels = plt.subplots(
+        1,
+        len(lengths),
+        figsize=(5.4 * len(lengths), 3.8),
+        layout="constrained",
+        squeeze=False,
+    )
+    for axes, length in zip(panels[0], lengths, strict=True):
+        own = [r for r in rows if r["sentence_length"] == length]
+        sizes = {row["sentences"] for row in own}
+        size = _MIDDLE if _MIDDLE in sizes else max(sizes)
+        for _, arm, group in groups([r for r in own if r["sentences"] == size]):
+            if arm not in _COLOURS:
+                continue
+            for number, row in enumerate(group):
+                each = row["seconds"] / row["epochs"]
+                axes.plot(
+                    each * np.arange(1, row["epochs"] + 1),
+                    row["valid_curve"],
+                    color=_COLOURS[arm],
+                    linewidth=1.2,
+                    label=arm if number == 0 else None,
+                )
+        axes.axhline(own[0]["floor"], color="black", linestyle=":", label="floor")
+        axes.set(
+            title=f"{length} words a sentence, {size:,} sentences",
+            xlabel="seconds of training",
+            ylabel="validation, nats a token",
+        )
+        axes.legend(frameon=False, fontsize="small")
+    save(figure, path)

@@ -34,7 +34,7 @@ class KnownConfig:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             numbers = value if isinstance(value, tuple) else (value,)
-            least = 0 if field.name == "markov_gaps" else 1
+            least: float = 0 if field.name == "markov_gaps" else 1
             if "spread" in field.name or "information" in field.name:
                 least = 1e-9
             if not numbers or min(numbers) < least:

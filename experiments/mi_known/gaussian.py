@@ -15,8 +15,8 @@ import tqdm
 from experiments.mi_known.config import KnownConfig
 from rlm_tf.objectives import mutual_information as bounds
 
-Scores = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-# The constant of NWJ for critics that tend to the pointwise mutual information.
+# From scores of every x with every y, `[N, N]`.
+Scores = Callable[[tf.Tensor], tf.Tensor]
 _RATE = 5e-4
 
 
@@ -43,7 +43,7 @@ def _proxy(scores: tf.Tensor) -> tf.Tensor:
 # By estimator: what its critic is trained by, and what is read off its scores.
 ESTIMATORS: Mapping[str, tuple[Scores, Scores]] = {
     "Eq. (6), read by MINE": (
-        lambda scores: _proxy(scores),
+        _proxy,
         lambda scores: -bounds.mine_bound(*split(scores)).loss,
     ),
     "MINE": (
@@ -56,7 +56,7 @@ ESTIMATORS: Mapping[str, tuple[Scores, Scores]] = {
     ),
     "SMILE": (
         # Trained by Eq. (6), as its authors do.
-        lambda scores: _proxy(scores),
+        _proxy,
         lambda scores: -bounds.smile_estimate(*split(scores)).loss,
     ),
     "InfoNCE": (

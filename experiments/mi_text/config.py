@@ -15,6 +15,7 @@ class TextConfig:
     """Texts, and how often they are estimated."""
 
     corpora: tuple[str, ...] = setting(("ptb", "wikitext-2"), "Texts to compare.")
+    most_tokens: int | None = setting(None, "Of a corpus only the first are used.")
     segment: int = setting(40, "Tokens of a segment.")
     gap: int = setting(10, "Tokens between two segments, where nothing else is said.")
     real_folds: int = setting(10, "Folds of whole corpora.")
@@ -52,6 +53,7 @@ class TextConfig:
 PRESETS = {
     "smoke": TextConfig(
         corpora=("python-docs",),
+        most_tokens=1000,
         segment=4,
         real_folds=3,
         gaps_of=(0, 3),

@@ -116,7 +116,8 @@ def _row(job: Job, info: SegmentInformation, tokens: int) -> Row:
 def _streams(config: TextConfig) -> Streams:
     """Returns the training texts, ends of lines included, as the paper has them."""
     corpora = [load_corpus(name) for name in config.corpora]
-    texts = [np.asarray(corpus.train, np.int32) for corpus in corpora]
+    most = config.most_tokens
+    texts = [np.asarray(corpus.train[:most], np.int32) for corpus in corpora]
     ends = [
         text == corpus.vocabulary.eos_id
         for text, corpus in zip(texts, corpora, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +14,8 @@ MOST_IDS = 2**31  # ids are int32
 
 # ((tokens [B, T], start [B]), next_tokens [B, T], weights [B, T])
 Element = tuple[tuple[tf.Tensor, tf.Tensor], tf.Tensor, tf.Tensor]
-Transform = Callable[[Element, tf.Tensor, tf.Tensor], Element]
+# What it gives may have more beside the tokens.
+Transform = Callable[[Element, tf.Tensor, tf.Tensor], Any]
 
 
 class BatchArrays(NamedTuple):
