@@ -129,7 +129,6 @@ def prepare(run: SourceRun) -> Prepared:
         run.source.vocabulary_size,
         LSTMCell(config.units),
         1,
-        input_dropout=config.dropout,
         output_dropout=config.dropout,
         seed=run.seed,
     )
