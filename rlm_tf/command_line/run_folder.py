@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlm_tf.command_line.json_files import read_json, write_json
@@ -21,6 +21,7 @@ def claim(
     result: str,
     overwrite: bool,
     resume: bool,
+    defaults: Mapping[str, Any] | None = None,
 ) -> bool:
     """Makes a folder this run's, or says that the run is done.
 
@@ -31,6 +32,7 @@ def claim(
         result: Which of them is written last.
         overwrite: Whether a run of other settings is replaced, or one that is done.
         resume: Whether what an earlier run has left is used.
+        defaults: What settings were before they existed.
 
     Returns:
         Whether the result is there.
@@ -41,8 +43,9 @@ def claim(
     folder = settings_file.parent
     ours = settings_file.exists()
     if ours and not overwrite:
+        found = read_json(settings_file, f"give {_REMEDY}")
         check_same_settings(
-            _readable(read_json(settings_file, f"give {_REMEDY}")),
+            _readable({**(defaults or {}), **found}),
             _readable(wanted),
             str(settings_file),
             _REMEDY,

@@ -64,6 +64,16 @@ class TrainSettings:
         None, "Whether an induced model is matched; by default where no mixture is."
     )
     coefficient: float | None = setting(None, "lambda of induced model matching.")
+    bmi: bool = setting(
+        False,
+        "Whether a discriminator learns to tell neighbouring lines from others "
+        "meanwhile (BMI), and the export scores pairs of texts.",
+    )
+    bmi_weight: float = setting(0.1, "Of BMI, both phases.")
+    bmi_phase_two: str | None = setting(None, "Its second phase: raml or rl.")
+    bmi_switch: int | None = setting(
+        None, "The epoch after which the second phase begins."
+    )
 
     architecture: str = setting("lstm", f"The network: {' or '.join(DROPOUTS)}.")
     width: int | None = setting(None, "Width of embedding and layers.")
@@ -255,6 +265,7 @@ def check_train_settings(settings: TrainSettings) -> None:
         ("num_layers", 1, math.inf),
         ("batch_size", 1, math.inf),
         ("window", 1, math.inf),
+        ("bmi_switch", 1, math.inf),
     ):
         value = getattr(settings, name)
         if value is not None and not least <= value <= most:
@@ -262,7 +273,14 @@ def check_train_settings(settings: TrainSettings) -> None:
             raise ValueError(
                 f"--{name} must be at least {least}{upper}, found {value}."
             )
-    for name in ("minutes", "learning_rate", "clip_norm", "most_megabytes"):
+    _check_bmi(settings)
+    for name in (
+        "minutes",
+        "learning_rate",
+        "clip_norm",
+        "most_megabytes",
+        "bmi_weight",
+    ):
         value = getattr(settings, name)
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"--{name} must be positive and finite, found {value}.")
@@ -285,3 +303,18 @@ def check_train_settings(settings: TrainSettings) -> None:
             "--width of --architecture=transformer must be a multiple of 8, found "
             f"{settings.width}."
         )
+
+
+def _check_bmi(settings: TrainSettings) -> None:
+    phase, switch = settings.bmi_phase_two, settings.bmi_switch
+    if phase is not None and phase not in ("raml", "rl"):
+        raise ValueError(f"--bmi_phase_two must be raml or rl; found {phase!r}.")
+    if (phase is not None or switch is not None) and not settings.bmi:
+        raise ValueError("--bmi_phase_two and --bmi_switch need --bmi.")
+    if phase is not None and switch is None:
+        raise ValueError(
+            f"--bmi_phase_two={phase} needs the epoch after which it begins: give "
+            "--bmi_switch."
+        )
+    if switch is not None and phase is None:
+        raise ValueError(f"--bmi_switch={switch} needs --bmi_phase_two.")

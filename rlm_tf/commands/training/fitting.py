@@ -15,7 +15,7 @@ import tqdm
 from rlm_tf import distribution, evaluation
 from rlm_tf.averaging import TwoTailedAveraging, WeightAveraging
 from rlm_tf.command_line.wording import number_of
-from rlm_tf.commands.training import architectures
+from rlm_tf.commands.training import architectures, pairs
 from rlm_tf.commands.training.plan import Plan
 from rlm_tf.data import Corpus, contiguous_batches
 from rlm_tf.layers import LSTMCell
@@ -31,7 +31,6 @@ from rlm_tf.training import (
     ExactResume,
     LearningRateHalving,
     MetricsLog,
-    ResumableBatches,
     TimeLimit,
     free_graphs_on_exit,
     interruptible,
@@ -112,6 +111,8 @@ def build_model(
                 plan.coefficient,
                 **options,
             )
+        if plan.bmi:
+            model = pairs.with_bmi(plan, corpus, model, options)
         model.compile(
             keras.optimizers.Adam(
                 plan.learning_rate,
@@ -152,12 +153,10 @@ def _network(plan: Plan, options: dict[str, Any]) -> keras.Model:
 def step_seconds(plan: Plan, corpus: Corpus, counted: KneserNey | None) -> float:
     """Returns how long a training step takes, with a model that is thrown away."""
     tokens = corpus.train[: plan.batch_size * plan.window * _PROBE_STEPS]
-    batches = contiguous_batches(
-        tokens, plan.batch_size, plan.window, prefix=corpus.vocabulary.eos_id
-    )
+    batches = pairs.batches_of(plan, corpus, tokens)
     with free_graphs_on_exit():
         model = build_model(plan, corpus, counted)
-        data = batches.dataset()
+        data = batches.dataset
         model.fit(data, epochs=1, shuffle=False, verbose=0)
         times = []
         for _ in range(2):
@@ -179,7 +178,7 @@ def fit(
     """Trains the model of a plan; a killed run goes on from its last checkpoint."""
     eos = corpus.vocabulary.eos_id
     model = build_model(plan, corpus, counted, strategy)
-    batches = contiguous_batches(corpus.train, plan.batch_size, plan.window, prefix=eos)
+    data = pairs.batches_of(plan, corpus, corpus.train)
     valid = contiguous_batches(
         corpus.valid[:_MOST_LOOKED_AT], plan.batch_size, plan.window, prefix=eos
     )
@@ -199,7 +198,6 @@ def fit(
         patience=plan.patience,
     )
     progress = Progress(plan, averages, limit)
-    data = ResumableBatches(batches)
     saver = ExactResume(
         folder / "checkpoints",
         data,
@@ -209,6 +207,7 @@ def fit(
             halving,
             DivergenceGuard(recover=True, monitor="averaged_loss", also=[averages]),
             limit,
+            *pairs.switch_of(plan),
         ],
         every_seconds=_CHECKPOINT_SECONDS,
         resume=resume,
@@ -225,7 +224,7 @@ def fit(
     earlier = max(limit.spent - (time.monotonic() - began), 0.0)
     curve = read_metrics_log(folder / "metrics.jsonl")
     steps = int(np.asarray(model.optimizer.iterations))
-    epochs = min(steps / batches.steps, len(curve))
+    epochs = min(steps / data.steps, len(curve))
     # Of a huge text a small part.
     epochs = round(epochs, 1) if epochs >= 1 else float(f"{epochs:.2g}")
     why = "all epochs are done"

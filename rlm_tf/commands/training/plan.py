@@ -58,6 +58,10 @@ class Plan:
         seed: Of the run.
         reasons: Why, by attribute.
         architecture: lstm or transformer.
+        bmi: Whether there is BMI.
+        bmi_weight: Its weight.
+        bmi_phase_two: Its second phase, or None.
+        bmi_switch: The epoch after which that begins, or None.
     """
 
     rule: str
@@ -81,6 +85,10 @@ class Plan:
     seed: int
     reasons: dict[str, str]
     architecture: str = "lstm"
+    bmi: bool = False
+    bmi_weight: float = 0.1
+    bmi_phase_two: str | None = None
+    bmi_switch: int | None = None
 
     def lines(self) -> Iterator[str]:
         """Gives a line for each choice and its reason."""
@@ -99,6 +107,11 @@ class Plan:
             else "off",
             "imm": imm,
         }
+        if self.bmi:
+            phase = "Phase I"
+            if self.bmi_phase_two is not None:
+                phase += f", {self.bmi_phase_two} after epoch {self.bmi_switch}"
+            shown["bmi"] = f"weight {self.bmi_weight:g}, {phase}"
         for name, value in shown.items():
             yield f"{name.replace('_', ' ')}: {value} ({self.reasons[name]})"
 
@@ -141,6 +154,7 @@ def first_plan(
         reasons["mixture"] = "--nomixture"
     with_mixture = "no gain beside a mixture" if settings.mixture else "no mixture"
     imm = chosen("imm", not settings.mixture, with_mixture)
+    reasons["bmi"] = "--bmi"
     matched = settings.order if amounts.counted else 2
     coefficient = settings.coefficient
     if coefficient is None:
@@ -169,6 +183,10 @@ def first_plan(
         seed=settings.seed,
         reasons=reasons,
         architecture=settings.architecture,
+        bmi=settings.bmi,
+        bmi_weight=settings.bmi_weight,
+        bmi_phase_two=settings.bmi_phase_two,
+        bmi_switch=settings.bmi_switch,
     )
 
 

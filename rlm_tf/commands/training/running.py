@@ -20,6 +20,7 @@ from rlm_tf.commands import model_folder
 from rlm_tf.commands.report import writing
 from rlm_tf.commands.settings import RESULTS, SETTINGS, TrainSettings
 from rlm_tf.commands.training import fitting, measuring, reading, vocabularies
+from rlm_tf.commands.training.pairs import to_keep
 from rlm_tf.commands.training.plan import (
     Amounts,
     Plan,
@@ -127,6 +128,7 @@ class Run:
             result=RESULTS,
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,
+            defaults={"bmi": False, "bmi_weight": 0.1},
         )
 
     def read_corpus(self, texts: reading.Texts) -> tuple[Corpus, np.ndarray | None]:
@@ -243,8 +245,9 @@ class Run:
     ) -> None:
         model, eos = language_model_of(fitted.model), corpus.vocabulary.eos_id
         _put_best(fitted.averages, fitted.model)
+        kept = to_keep(fitted.model)
         with naming(self.folder / model_folder.MODEL):
-            model.save(self.folder / model_folder.MODEL)
+            kept.save(self.folder / model_folder.MODEL)
         print("measuring", flush=True)
         held = held_out(corpus)
         measured = measuring.measure(model, n_gram, held, prefix=eos)
@@ -254,7 +257,7 @@ class Run:
         # TensorFlow Text says how it read the pieces, here, too.
         with native_silence():
             path = export_language_model(
-                model,
+                kept,
                 corpus.vocabulary,
                 self.folder / model_folder.SAVED_MODEL,
                 mixture=(n_gram, measured.mu) if plan.mixture else None,
