@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 def given(tmp_path_factory) -> TrainSettings:
     rng = np.random.default_rng(1)
     path = tmp_path_factory.mktemp("text") / "lines.txt"
-    words = np.array("one two three four five six".split())
+    words = np.array(["one", "two", "three", "four", "five", "six"])
     lines = [" ".join(rng.choice(words, rng.integers(2, 6))) for _ in range(300)]
     path.write_text("\n".join(lines) + "\n")
     return TrainSettings(
