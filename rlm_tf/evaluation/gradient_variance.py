@@ -39,8 +39,8 @@ class VarianceRatio(NamedTuple):
 
     Attributes:
         raw: As they are; scale counts: a loss divided by B has variances 1 / B^2.
-        scaled: With both gradients scaled to means of one norm: noise over signal,
-            squared.
+        scaled: With both gradients scaled to means over batches of one norm: noise over
+            signal, squared. It favours one whose mean is mostly noise.
     """
 
     raw: np.ndarray
@@ -112,6 +112,6 @@ def variance_ratio(
         )
     there = (numerator.variance > 0) & (denominator.variance > 0)
     raw = numerator.variance[there] / denominator.variance[there]
-    if not (numerator.signal and denominator.signal):
-        return VarianceRatio(raw, np.full_like(raw, np.nan))
-    return VarianceRatio(raw, raw * (denominator.signal / numerator.signal) ** 2)
+    norms = [float(np.linalg.norm(each.mean)) for each in (denominator, numerator)]
+    scale = norms[0] / norms[1] if norms[1] else np.nan
+    return VarianceRatio(raw, raw * scale**2)

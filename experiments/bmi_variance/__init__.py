@@ -1,0 +1,1 @@
+"""How noisy the gradients of Phase II are."""
