@@ -1,11 +1,257 @@
 """Tables and figure of BMI on Penn Treebank."""
 
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from experiments.kit.drawing import distinct, save, table, with_deviation
+from experiments.kit.paired import paired_difference
+
+Row = Mapping[str, Any]
+# What a row must have to be reported.
 NEEDS = ("name", "arm", "seed")
+# Cao and Xu (2019), Table 1, test perplexity on Penn Treebank, one run each: before and
+# after finetuning.
+PUBLISHED = {
+    "none": ("55.97", "54.44"),
+    "base": ("55.02", "53.97"),
+    "full": ("54.65", "53.67"),
+}
+_COLOURS = {
+    "none": "#4c4c4c",
+    "none-long": "#b0b0b0",
+    "base": "#0072b2",
+    "full": "#d55e00",
+}
 
 
-def report(rows, folder):
-    return "\n".join(
-        str({k: r.get(k) for k in ("name", "scores", "finetuned")})
-        + str(r.get("curve", {}).get("averaged_loss"))
-        for r in rows
+def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
+    """Draws the figure, and returns the tables of what there is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = [row for row in rows if "curve" in row]
+    if trained:
+        draw(trained, folder / "bmi_lm.png")
+    return "\n\n".join(tables(rows).values())
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Returns the tables of what there is, by name."""
+    main = [row for row in rows if "finetuned" in row]
+    single = [row for row in rows if "curve" in row and "finetuned" not in row]
+    projected = [row for row in rows if "hours_of_all_epochs" in row]
+    found: dict[str, str] = {}
+    if main:
+        found |= {
+            "perplexity": perplexities(main),
+            "mixed": mixtures(main),
+            "averages": averages(main),
+            "cost": cost(main),
+        }
+    trials = [row for row in single if row["weight"] is None]
+    weights = [row for row in single if row["weight"] is not None]
+    if trials:
+        found["trials"] = choices(trials, "trial")
+    if weights:
+        found["weights"] = choices(weights, "weight")
+    if projected:
+        found["projected"] = projections(projected)
+    return found
+
+
+def _arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    return {
+        arm: sorted((r for r in rows if r["arm"] == arm), key=lambda r: r["seed"])
+        for arm in distinct(row["arm"] for row in rows)
+    }
+
+
+def _against_none(rows: Sequence[Row], own: Sequence[Row], *place: str) -> str:
+    """Returns the paired difference from arm `none` of a number in rows."""
+
+    def at(row: Row) -> float:
+        value: Any = row
+        for name in place:
+            value = value[name]
+        return float(value)
+
+    plain = {row["seed"]: row for row in rows if row["arm"] == "none"}
+    pairs = [
+        (at(row), at(plain[row["seed"]]))
+        for row in own
+        if row["seed"] in plain and row["arm"] != "none"
+    ]
+    return paired_difference(pairs)
+
+
+def perplexities(rows: Sequence[Row]) -> str:
+    """Returns the table of perplexities of models alone (Table 1)."""
+    lines = []
+    for arm, own in _arms(rows).items():
+        cells = []
+        for stage in ("scores", "finetuned"):
+            cells += [
+                with_deviation([row[stage][split]["alone"] for row in own])
+                for split in ("valid", "test")
+            ]
+            cells.append(_against_none(rows, own, stage, "test", "alone"))
+        lines.append((arm, *cells, *PUBLISHED.get(arm, ("", ""))))
+    titles = (
+        "arm",
+        "valid",
+        "test",
+        "less `none`, ± 2 standard errors",
+        "finetuned: valid",
+        "test",
+        "less `none`",
+        "paper: test",
+        "finetuned",
     )
+    return table(titles, lines)
+
+
+def mixtures(rows: Sequence[Row]) -> str:
+    """Returns the table of finetuned models mixed with Kneser-Ney 5."""
+    lines: list[tuple[Any, ...]] = []
+    for arm, own in _arms(rows).items():
+        lines.append(
+            (
+                arm,
+                *(
+                    with_deviation([row["finetuned"][split]["mixed"] for row in own])
+                    for split in ("valid", "test")
+                ),
+                _against_none(rows, own, "finetuned", "test", "mixed"),
+                with_deviation([row["finetuned"]["mu"] for row in own]),
+            )
+        )
+    n_gram = rows[0]["finetuned"]
+    alone = [f"{n_gram[split]['kneser_ney']:.2f}" for split in ("valid", "test")]
+    lines.append(("Kneser-Ney 5 alone", *alone, "", "1"))
+    titles = ("mixed with Kneser-Ney 5", "valid", "test", "less `none`", "its weight")
+    return table(titles, lines)
+
+
+def averages(rows: Sequence[Row]) -> str:
+    """Returns the table of the triggered average beside 2TA of the same iterates."""
+    lines = []
+    for arm, own in _arms(rows).items():
+        curves = [row["curve"] for row in own]
+        if not all("two_tailed_loss" in curve for curve in curves):
+            continue
+        pairs = [
+            (np.exp(min(c["two_tailed_loss"])), np.exp(min(c["averaged_loss"])))
+            for c in curves
+        ]
+        lines.append(
+            (
+                arm,
+                with_deviation([pair[1] for pair in pairs]),
+                with_deviation([pair[0] for pair in pairs]),
+                paired_difference(pairs),
+            )
+        )
+    titles = ("arm", "triggered", "two-tailed", "difference, ± 2 standard errors")
+    return table(titles, lines)
+
+
+def cost(rows: Sequence[Row]) -> str:
+    """Returns the table of seconds, and of what the discriminator has learnt."""
+    lines = []
+    for arm, own in _arms(rows).items():
+        last = [row["curve"] for row in own]
+        accuracy = [c["pair_accuracy"][-1] for c in last if "pair_accuracy" in c]
+        size = [
+            c["effective_sample_size"][-1] for c in last if "effective_sample_size" in c
+        ]
+        lines.append(
+            (
+                arm,
+                with_deviation([c["seconds"][-1] for c in last], 0),
+                with_deviation([c["seconds"][-1] / len(c["seconds"]) for c in last], 1),
+                len(own),
+                with_deviation(accuracy) if accuracy else "",
+                with_deviation(size, 1) if size else "",
+            )
+        )
+    titles = (
+        "arm",
+        "seconds before finetuning",
+        "an epoch",
+        "seeds",
+        "pairs told apart",
+        "effective sample size",
+    )
+    return table(titles, lines)
+
+
+def choices(rows: Sequence[Row], what: str) -> str:
+    """Returns the table of runs that chose a setting, the best first."""
+    lines = sorted(
+        (row["scores"]["valid"]["alone"], row[what], row["scores"]["test"]["alone"])
+        for row in rows
+    )
+    shown = [(value, f"{valid:.2f}", f"{test:.2f}") for valid, value, test in lines]
+    return table((what, "valid", "test"), shown)
+
+
+def projections(rows: Sequence[Row]) -> str:
+    """Returns the table of seconds a step and hours of the paper's size."""
+    lines = []
+    for row in rows:
+        phases = [
+            f"{row[f'step_seconds_phase{phase}']:.2f}"
+            if f"step_seconds_phase{phase}" in row
+            else ""
+            for phase in (0, 1)
+        ]
+        lines.append(
+            (
+                row["corpus"]["name"],
+                row["arm"],
+                f"{row['parameters']:,}",
+                *phases,
+                f"{row['epochs']:,}",
+                f"{row['hours_of_all_epochs']:,.0f}",
+            )
+        )
+    titles = (
+        "corpus",
+        "arm",
+        "parameters",
+        "seconds a step",
+        "in Phase II",
+        "epochs at most",
+        "hours of all",
+    )
+    return table(titles, lines, (0, 1))
+
+
+def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """Draws validation perplexity by epochs and by seconds (Figure 2)."""
+    figure, panels = plt.subplots(
+        1, 2, figsize=(9.5, 3.8), layout="constrained", sharey=True
+    )
+    for arm, own in _arms(rows).items():
+        for number, row in enumerate(own):
+            losses = np.exp(row["curve"]["averaged_loss"])
+            options = {
+                "color": _COLOURS.get(arm),
+                "linewidth": 1.2,
+                "label": arm if number == 0 else None,
+            }
+            panels[0].plot(np.arange(1, len(losses) + 1), losses, **options)
+            panels[1].plot(row["curve"]["seconds"], losses, **options)
+    lowest = min(np.exp(min(row["curve"]["averaged_loss"])) for row in rows)
+    panels[0].set(
+        xlabel="epochs",
+        ylabel="validation perplexity",
+        ylim=(0.97 * lowest, 2 * lowest),
+    )
+    panels[1].set(xlabel="seconds of training")
+    panels[0].legend(frameon=False)
+    save(figure, path)

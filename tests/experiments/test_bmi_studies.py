@@ -1,0 +1,225 @@
+"""The studies of BMI: what they count and report; each binary once, from end to end."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+
+from experiments.bmi_generation import report as generation_report
+from experiments.bmi_lm.config import PRESETS as LANGUAGE
+from experiments.bmi_lm.training import runs_of
+from experiments.bmi_source import report as source_report
+from experiments.bmi_source.config import PRESETS as SOURCE
+from experiments.bmi_source.counting import counted_information, markers_of
+from experiments.bmi_source.training import _shuffled
+from experiments.bmi_variance import report as variance_report
+from experiments.kit.paired import paired_difference
+from experiments.mi_known.gaussian import correlation
+from experiments.mi_text import report as text_report
+from rlm_tf.data import TopicSource
+from tests.experiments.binaries import run_binary
+
+_SOURCE = TopicSource(6, 20, 7, shown=0.95, stay=0.9)
+
+
+# === bmi_source ===
+
+
+def test_markers_that_are_counted_have_the_known_information():
+    text = _SOURCE.sample(40_000, seed=3)
+    rows = markers_of([text[:80_000], text[80_000:]], 6)
+    assert [len(row) for row in rows] == [10_000, 30_000]
+    found = counted_information(rows, 7)
+    assert found == pytest.approx(_SOURCE.information(), abs=0.01)
+    # Of symbols in random order, without the bias there would be 0.0005.
+    mixed = np.random.default_rng(0).permutation(np.concatenate(rows))
+    assert abs(counted_information([mixed], 7)) < 5e-4
+
+
+def test_what_is_behind_the_last_end_is_no_sentence():
+    assert markers_of([np.array([9, 2, 0, 8, 0, 1, 9])], 6)[0].tolist() == [2, 0]
+
+
+def test_sentences_are_shuffled_whole():
+    text = _SOURCE.sample(50, seed=1)
+    found = _shuffled(text, 2)
+    before, after = (
+        sorted(map(tuple, part.reshape(-1, 8).tolist())) for part in (text, found)
+    )
+    assert before == after and np.any(text != found)
+
+
+def _source_row(arm, seed, loss, **more):
+    return {
+        "name": f"{arm}-{seed}",
+        "arm": arm,
+        "sentences": 3000,
+        "sentence_length": 7,
+        "seed": seed,
+        "test_nll": loss,
+        "floor": 2.5,
+        "best_epoch": 3,
+        "seconds_to_best": 2.0,
+        "seconds": 4.0,
+        "epochs": 4,
+        "valid_curve": [3.0, 2.9, 2.8, 2.8],
+        "marker_ratio": 1.5,
+        "elsewhere": 0.01,
+        "counted": 0.7,
+        "counted_text": 1.23,
+        "information": 1.24,
+        "sandwich": {"lower": 0.6, "upper": 0.8},
+        **more,
+    }
+
+
+def test_the_report_compares_runs_of_one_seed(tmp_path):
+    rows = [
+        _source_row(arm, seed, 2.6 + 0.1 * seed - 0.01 * (arm == "base"))
+        for arm, seed in itertools.product(("none", "base"), (1, 2, 3))
+    ]
+    text = source_report.report(rows, tmp_path)
+    # Of the seeds 0.2, 0.3, 0.4; one hundredth less with each.
+    assert "| 3,000 | none | 0.3000 ± 0.1000 |  |" in text
+    assert "| 3,000 | base | 0.2900 ± 0.1000 | **-0.0100 ± 0.0000** |" in text
+    assert "| the source | 1 | 0 | 1.23 | 1.24 | 1.24 |" in text
+    assert (tmp_path / "bmi_source.png").stat().st_size > 5000
+
+
+def test_only_what_is_no_chance_is_bold():
+    assert paired_difference([(1.0, 0.0), (1.1, 0.0), (0.9, 0.0)]) == (
+        "**+1.00 ± 0.12**"
+    )
+    assert paired_difference([(1.0, 0.0), (-1.2, 0.0)]) == "-0.10 ± 2.20"
+    assert paired_difference([(1.0, 0.5)]) == "+0.50"
+    assert paired_difference([]) == ""
+
+
+# === Others ===
+
+
+def test_arms_without_bmi_have_one_weight():
+    names = [run.name for run in runs_of(LANGUAGE["small"], [1])]
+    assert names == [
+        "24epochs-published-none-seed1",
+        "24epochs-published-none-long-seed1",
+        "24epochs-published-base-weight0.1-seed1",
+        "24epochs-published-full-weight0.1-seed1",
+    ]
+    assert len(runs_of(LANGUAGE["weights"], [9])) == 5
+    assert len(runs_of(LANGUAGE["base"], [9])) == 4
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"arms": ("x",)}, "--arms must be some of none"),
+        ({"sentences": ()}, "--sentences must name at least one"),
+        ({"shown": 2.0}, "--shown must be at most 1"),
+        ({"dropout": 1.0}, "--dropout must be below 1"),
+        ({"patience": 0}, "--patience must be positive"),
+    ],
+)
+def test_mistakes_of_bmi_source(config, message):
+    import dataclasses
+
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(SOURCE["small"], **config).check()
+
+
+def test_correlations_have_the_information():
+    rho = correlation(6.0, 20)
+    assert -10 * math.log(1 - rho**2) == pytest.approx(6.0)
+
+
+def _estimate(mean):
+    return {"mean": mean, "deviation": 0.1, "standard_error": 0.05, "folds": [mean]}
+
+
+def test_reports_of_texts(tmp_path):
+    row = {
+        "tokens": 1000,
+        "gap": 10,
+        "mine": _estimate(1.0),
+        "nwj": _estimate(0.9),
+        "shuffled": _estimate(0.0),
+        "ceiling": 12.0,
+        "critic": "mlp",
+    }
+    rows = [{**row, "text": text} for text in ("ptb", "wikitext-2")]
+    text = text_report.report(
+        {"real": {"rows": rows}, "critics": {"rows": rows}}, tmp_path
+    )
+    assert "| ptb | 1,000 | 1.000 ± 0.050 | 0.10 | 0.900 | 0.000 | 12.0 | 1.18" in text
+    assert "| critic | ptb | wikitext-2 |" in text and "| mlp | 1.000" in text
+    said = [
+        {
+            "name": f"{arm}{seed}",
+            "arm": arm,
+            "seed": seed,
+            "mine": _estimate(0.2 + 0.3 * (arm == "full")),
+            "nwj": _estimate(0.2),
+            "shuffled": _estimate(0.0),
+            "reverse": {"valid": 100.0, "test": 90.0, "epochs": 3},
+            "sandwich": {"lower": 1.0, "upper": 3.0, "conditional_entropy": 50.0},
+        }
+        for arm, seed in itertools.product(("none", "full"), (1, 2))
+    ]
+    text = generation_report.report(said, tmp_path)
+    assert "| full | 0.500 ± 0.000 | 0.050 | **+0.300 ± 0.000** |" in text
+    assert "| 50.00 ± 0.00 | 52.00 ± 0.00 |" in text
+
+
+def test_report_of_variances(tmp_path):
+    found = {
+        "mean": 1e4,
+        "median": 2e3,
+        "share_above_one": 0.99,
+        "histogram": [0] * 60,
+    }
+    numbers = {
+        "batches": 200,
+        "edges": np.linspace(-4, 8, 61).tolist(),
+        "estimators": {
+            "rl": {"signal": 1.0, "noise": 4.0, "mean_variance": 1.0, "seconds": 2.0}
+        },
+        "ratios": {"raml": {"compared": 10, "raw": found, "scaled": None}},
+    }
+    text = variance_report.report({"variance": numbers}, tmp_path)
+    assert "| raml | as they are | 1e+04 | 2e+03 | 99.0 % |" in text
+    assert "| rl | 1 | 4 | 0.250 | 10 ms |" in text
+
+
+# === Binaries ===
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize(
+    ("name", "flags", "titles"),
+    [
+        ("bmi_source", ("--seeds=1",), ("sentences", "I by counting markers")),
+        ("bmi_lm", ("--seeds=1",), ("perplexity",)),
+        ("bmi_generation", ("--seeds=1",), ("MINE, nats",)),
+    ],
+)
+def test_a_grid_from_end_to_end(tmp_path, name, flags, titles):
+    flags = ("--preset=smoke", f"--output_dir={tmp_path}", *flags)
+    printed = run_binary(name, *flags, check=True).stdout
+    assert all(title in printed for title in titles)
+    rows = (tmp_path / "results" / "rows.jsonl").read_text().splitlines()
+    assert all(json.loads(row)["row"]["commit"] for row in rows)
+    again = run_binary(name, *flags, check=True).stdout
+    assert again.count("done before") == len(rows)
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize("name", ["mi_known", "mi_text", "bmi_variance"])
+def test_parts_from_end_to_end(tmp_path, name):
+    flags = ("--preset=smoke", f"--output_dir={tmp_path}")
+    printed = run_binary(name, *flags, check=True).stdout
+    assert "| --- |" in printed
+    assert "done before" in run_binary(name, *flags, check=True).stdout
