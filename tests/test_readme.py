@@ -17,7 +17,7 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 @pytest.mark.landing
 def test_the_examples_run(tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
-    train, load, recurrent, latent, policy = examples
+    train, load, recurrent, latent, coherent, policy = examples
     saved = tmp_path / "mine.keras"
     smaller = {
         "width=200, num_layers=2": "width=4, num_layers=1",
@@ -49,8 +49,18 @@ def test_the_examples_run(tmp_path):
     for text, replacement in smaller.items():
         assert text in latent
         latent = latent.replace(text, replacement)
-    exec(compile(train + load + recurrent + latent, str(README), "exec"), {})
-    for name in ("mine", "mogrifier", "latents"):
+    smaller = {
+        "embedding_width=100, units=(100, 100)": "embedding_width=4, units=(4, 4)",
+        "epochs=10": "epochs=1, steps_per_epoch=3",
+        "corpus.train, segment=40, gap=10": "corpus.train[:900], segment=4, gap=1",
+        '"saved_models/coherent"': repr(str(tmp_path / "coherent")),
+    }
+    for text, replacement in smaller.items():
+        assert text in coherent
+        coherent = coherent.replace(text, replacement)
+    together = train + load + recurrent + latent + coherent
+    exec(compile(together, str(README), "exec"), {})
+    for name in ("mine", "mogrifier", "latents", "coherent"):
         assert (tmp_path / name / "saved_model.pb").exists()
     assert policy.count("epochs=100") == 2
     policy = policy.replace("epochs=100", "epochs=2").replace(
