@@ -18,6 +18,9 @@ _ROWS = (
     "serving",
     "latents",
     "latent-memory",
+    "awd",
+    "mixture-memory",
+    "information",
     "grid",
     "logistic",
 )
@@ -56,6 +59,14 @@ class Preset:
         latent_samples: Samples K of an example of latent-variable models.
         latent_batch: Examples of their batches.
         latent_rounds: Repetitions of their timings.
+        awd_batch: Rows and time steps of AWD-LSTM, and pairs of BMI.
+        awd_width: Width of its two layers.
+        awd_components: Softmaxes.
+        mixture_components: Softmaxes whose memory is measured.
+        mixture_width: Width of the model then.
+        tool_tokens: Tokens whose information is estimated, at most.
+        tool_segment: Tokens of a segment.
+        tool_folds: Folds.
         whole_figures: Whether Figure 3 of the IMM paper is computed in full.
     """
 
@@ -85,6 +96,14 @@ class Preset:
     latent_samples: int = 16
     latent_batch: int = 256
     latent_rounds: int = 9
+    awd_batch: tuple[int, int] = (12, 70)
+    awd_width: int = 200
+    awd_components: int = 3
+    mixture_components: int = 15
+    mixture_width: int = 280
+    tool_tokens: int = 1_000_000
+    tool_segment: int = 40
+    tool_folds: int = 10
     whole_figures: bool = True
 
 
@@ -115,6 +134,14 @@ PRESETS = {
         latent_samples=2,
         latent_batch=4,
         latent_rounds=1,
+        awd_batch=(3, 6),
+        awd_width=8,
+        awd_components=2,
+        mixture_components=2,
+        mixture_width=8,
+        tool_tokens=900,
+        tool_segment=3,
+        tool_folds=3,
         whole_figures=False,
     ),
     "small": Preset(),

@@ -71,6 +71,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     import tensorflow as tf
 
     from experiments.benchmark import (
+        bmi,
         cells,
         imm,
         kneser_ney,
@@ -129,6 +130,13 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     rows["latent-memory"] = functools.partial(
         latent_memory.measure, config.preset, preset, seeds
     )
+    rows["awd"] = functools.partial(
+        bmi.measure_steps, preset, stream, min(preset.rounds), seeds
+    )
+    rows["mixture-memory"] = functools.partial(
+        bmi.measure_memory, config.preset, preset, seeds
+    )
+    rows["information"] = functools.partial(bmi.measure_tool, preset, stream, seeds)
     rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)
     rows["logistic"] = functools.partial(small_tasks.measure_logistic, preset, seeds)
     return rows

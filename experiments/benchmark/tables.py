@@ -20,6 +20,7 @@ TOPICS = {
     "reading": ("reading",),
     "kneser_ney": ("kneser-ney",),
     "serving": ("serving",),
+    "bmi": ("awd", "mixture-memory", "information"),
     "latents": ("latents", "latent-memory"),
     "small_tasks": ("grid", "logistic"),
 }
