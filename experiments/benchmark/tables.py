@@ -44,12 +44,11 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 def page_tables(rows: Mapping[str, Row]) -> dict[str, str]:
     """Returns the tables of the page, by name."""
     chosen = [find_line(rows, *wanted) for wanted in TELLING]
-    by_topic = {
-        topic: table_of_lines(
-            lines_of(row for name, row in rows.items() if family(name) in families)
-        )
-        for topic, families in TOPICS.items()
-    }
+    by_topic = {}
+    for topic, families in TOPICS.items():
+        own = [row for name, row in rows.items() if family(name) in families]
+        if own:
+            by_topic[topic] = table_of_lines(lines_of(own))
     missed = [line for line in lines_of(rows.values()) if misses(line)]
     return {
         "telling": table_of_lines(line for line in chosen if line is not None),
