@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_range
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout, replica_dropout
 from rlm_tf.layers.basic.token_embedding import TokenEmbedding
 from rlm_tf.layers.output.mixture_softmax_output import (
@@ -18,28 +16,19 @@ from rlm_tf.layers.output.mixture_softmax_output import (
 )
 from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.layers.recurrent.cell_copies import copy_cell
-from rlm_tf.layers.recurrent.connections import CONNECTIONS, run_layers
+from rlm_tf.layers.recurrent.connections import run_layers
 from rlm_tf.layers.recurrent.hidden_state_cell import HiddenStateCell
 from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.models.language.activation_penalties import (
-    PENALTIES,
     Activations,
     penalty_specs,
     penalty_terms,
 )
 from rlm_tf.models.language.dropout_samples import LayerStates
+from rlm_tf.models.language.regularized_arguments import check_arguments
 from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.seeds import Seeds
-
-_RATES = (
-    "input_dropout",
-    "layer_dropout",
-    "output_dropout",
-    "projection_dropout",
-    "reset_rate",
-    "word_dropout",
-)
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -142,7 +131,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         self.temporal_penalty = temporal_penalty
         self.jit_loop = jit_loop
         self.seed = seed
-        self._check_arguments()
+        check_arguments(self)
         self._create_networks(Seeds(seed))
         self.create_memory([layer.cell.state_size for layer in self.recurrent_layers])
 
@@ -155,48 +144,6 @@ class RegularizedLanguageModel(StatefulLanguageModel):
     def cell(self) -> HiddenStateCell:
         """The cell that was given; the last, if there are several."""
         return self.cells[-1]
-
-    def _check_arguments(self) -> None:
-        name = type(self).__name__
-        for argument in ("vocabulary_size", "num_layers", "mixture_components"):
-            check_integer(name, argument, getattr(self, argument), 1)
-        for cell in self.cells:
-            if not isinstance(cell, HiddenStateCell):
-                raise ValueError(
-                    f"{name}: `cell` must be an rlm_tf.layers.HiddenStateCell, found "
-                    f"{type(cell).__name__}."
-                )
-        if len(self.cells) != self.num_layers:
-            raise ValueError(
-                f"{name}: `cell` must be one, or a list of `num_layers` = "
-                f"{self.num_layers}, found {len(self.cells)}."
-            )
-        if self.embedding_width is not None:
-            check_integer(name, "embedding_width", self.embedding_width, 1)
-        if self.connections not in CONNECTIONS:
-            raise ValueError(
-                f"{name}: `connections` must be one of {', '.join(CONNECTIONS)}; found "
-                f"{self.connections!r}."
-            )
-        widths = [cell.output_size for cell in self.cells]
-        if len(set(widths)) > 1 and self.connections != "stacked":
-            raise ValueError(
-                f'{name}: layers of several widths must be "stacked"; found widths '
-                f"{', '.join(map(str, widths))} and connections {self.connections!r}."
-            )
-        penalties = {argument: getattr(self, argument) for argument in PENALTIES}
-        check_range(name, 0.0, math.inf, **penalties)
-        if any(penalties.values()) and self.dropout_samples > 1:
-            raise ValueError(
-                f"{name}: penalties of activations need `dropout_samples` = 1, found "
-                f"{self.dropout_samples}."
-            )
-        for argument in _RATES:
-            value = getattr(self, argument)
-            if value is not None and not 0 <= value < 1:
-                raise ValueError(
-                    f"{name}: `{argument}` must lie in [0, 1), found {value}."
-                )
 
     # === Networks ===
 
