@@ -23,6 +23,23 @@ TRIALS: Mapping[str, dict[str, Any]] = {
     "less-weight-drop": {"weight_drop": 0.3},
     "higher-rate": {"learning_rate": 30.0},
 }
+# What the authors' code has in place of the paper's text, by corpus: the discriminator,
+# and the weight of Phase II, which the text gives the weight of Phase I.
+AUTHORS: Mapping[str, dict[str, Any]] = {
+    "ptb": {
+        "units": 300,
+        "feature_dropout": 0.1,
+        "hidden_dropout": 0.3,
+        "raml_weight": 1.0,
+    },
+    "wikitext-2": {
+        "units": 100,
+        "feature_dropout": 0.1,
+        "hidden_dropout": 0.1,
+        "raml_weight": 0.05,
+    },
+}
+AUTHORS_PATIENCE = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +49,11 @@ class LanguageConfig:
     arms: tuple[str, ...] = setting(tuple(ARMS), f"Some of {', '.join(ARMS)}.")
     trials: tuple[str, ...] = setting(("published",), f"Some of {', '.join(TRIALS)}.")
     weights: tuple[float, ...] = setting((0.1,), "Of BMI, of both phases.")
+    variant: str = setting(
+        "paper",
+        "paper: its text; authors: of their code what is an option: two directions, "
+        "order and width of the discriminator, scale, tail, two weights, patience.",
+    )
     corpus: str = setting("ptb", "The corpus.")
     fraction: float = setting(0.125, "Share of the training text.")
     units: tuple[int, ...] = setting((200, 200), "Widths of the layers.")
@@ -72,6 +94,15 @@ class LanguageConfig:
                     raise ValueError(
                         f"--{name} must be some of {', '.join(known)}; found {each}."
                     )
+        if self.variant not in ("paper", "authors"):
+            raise ValueError(
+                f"--variant must be paper or authors; found {self.variant!r}."
+            )
+        if self.variant == "authors" and self.corpus not in AUTHORS:
+            raise ValueError(
+                f"--variant=authors is of --corpus={' or '.join(AUTHORS)}; found "
+                f"{self.corpus}."
+            )
         if not self.weights or min(self.weights) <= 0:
             raise ValueError("--weights must be positive numbers, at least one.")
         if not self.units or min(self.units) < 1:

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from experiments.bmi_lm.config import ARMS, GRID, TRIALS, LanguageConfig
+from experiments.bmi_lm.config import (
+    ARMS,
+    AUTHORS,
+    AUTHORS_PATIENCE,
+    GRID,
+    TRIALS,
+    LanguageConfig,
+)
 from experiments.bmi_lm.projecting import project
 from experiments.bmi_lm.report import NEEDS
 from experiments.kit import machine, run_files
@@ -41,6 +48,7 @@ from rlm_tf.models import (
     BootstrappedMutualInformation,
     count_parameters,
 )
+from rlm_tf.objectives.raml import Tail
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import MetricsLog, ResumableBatches, SwitchPhase, read_metrics_log
 
@@ -120,6 +128,8 @@ def _name(run: LanguageRun) -> str:
     weight = f"-weight{run.weight:g}" if run.phases else ""
     config = run.config
     kind = f"{config.corpus}-project" if config.project_steps else f"{run.epochs}epochs"
+    if config.variant != "paper":
+        kind += f"-{config.variant}"
     return f"{kind}-{run.trial}-{run.arm}{weight}-seed{run.seed}"
 
 
@@ -167,16 +177,34 @@ def prepare(run: LanguageRun) -> Prepared:
     )
     data = ResumableBatches(windows)
     if run.phases:
-        model = BootstrappedMutualInformation(
-            model,
-            discriminator=PairDiscriminator(config.discriminator_units, seed=run.seed),
-            weight=run.weight,
-            phase_two="raml" if run.phases == 2 else None,
-        )
-        pairs = SentencePairs(text, eos, config.pairs, seed=run.seed)
+        model = regularised(run, model)
+        # The authors clip offsets, and not their probabilities.
+        tail: Tail = "infinite" if config.variant == "authors" else "renormalised"
+        pairs = SentencePairs(text, eos, config.pairs, seed=run.seed, tail=tail)
         data = ResumableBatches(windows, transform=pairs)
     model.compile(keras.optimizers.SGD(config.learning_rate))
     return Prepared(corpus, text, model, data)
+
+
+def regularised(
+    run: LanguageRun, model: AWDLanguageModel
+) -> BootstrappedMutualInformation:
+    """Returns BMI around a language model, by the text or as its authors have it."""
+    config = run.config
+    options: dict[str, Any] = {}
+    if config.variant == "authors":
+        own = dict(AUTHORS[config.corpus])
+        options = {"raml_weight": own.pop("raml_weight"), "scale": "batch"}
+        critic = PairDiscriminator(directions=2, order="authors", seed=run.seed, **own)
+    else:
+        critic = PairDiscriminator(config.discriminator_units, seed=run.seed)
+    return BootstrappedMutualInformation(
+        model,
+        discriminator=critic,
+        weight=run.weight,
+        phase_two="raml" if run.phases == 2 else None,
+        **options,
+    )
 
 
 def train(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
@@ -202,9 +230,11 @@ def train(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> dict[st
         return {**row, **found, "finished": time.strftime("%Y-%m-%d")}
     judge = _Judge(corpus, text)
     valid = _valid(corpus)
+    authors = config.variant == "authors"
+    patience = AUTHORS_PATIENCE if authors else config.patience
     first = WeightAveraging(
         TriggeredAverage(
-            config.patience, max(1, data.steps * (run.epochs // 2)), rule="released"
+            patience, max(1, data.steps * (run.epochs // 2)), rule="released"
         ),
         valid,
         monitor="nll",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -11,17 +12,20 @@ import pytest
 
 from experiments.bmi_generation import report as generation_report
 from experiments.bmi_lm.config import PRESETS as LANGUAGE
-from experiments.bmi_lm.training import runs_of
+from experiments.bmi_lm.training import LanguageRun, regularised, runs_of
 from experiments.bmi_source import report as source_report
 from experiments.bmi_source.config import PRESETS as SOURCE
 from experiments.bmi_source.counting import counted_information, markers_of
 from experiments.bmi_source.training import _shuffled
 from experiments.bmi_variance import report as variance_report
+from experiments.kit import run_files
 from experiments.kit.paired import paired_difference
 from experiments.mi_known.gaussian import correlation
 from experiments.mi_text import report as text_report
 from rlm_tf.data import TopicSource
+from rlm_tf.models import AWDLanguageModel
 from tests.experiments.binaries import run_binary
+from tests.training.toy import InterruptAt, Interruption, interrupt
 
 _SOURCE = TopicSource(6, 20, 7, shown=0.95, stay=0.9)
 
@@ -125,8 +129,6 @@ def test_arms_without_bmi_have_one_weight():
     ],
 )
 def test_mistakes_of_bmi_source(config, message):
-    import dataclasses
-
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(SOURCE["small"], **config).check()
 
@@ -134,6 +136,21 @@ def test_mistakes_of_bmi_source(config, message):
 def test_correlations_have_the_information():
     rho = correlation(6.0, 20)
     assert -10 * math.log(1 - rho**2) == pytest.approx(6.0)
+
+
+def test_the_authors_variant_is_what_is_an_option():
+    config = dataclasses.replace(LANGUAGE["small"], variant="authors")
+    config.check()
+    *_, run = runs_of(config, [1])
+    assert run.name == "24epochs-authors-published-full-weight0.1-seed1"
+    model = AWDLanguageModel(7, embedding_width=3, units=(4,), mixture_components=1)
+    arm = LanguageRun(config, "full", "published", 0.1, 1)
+    found = regularised(arm, model)
+    critic = found.discriminator
+    assert (critic.units, critic.directions, critic.order) == (300, 2, "authors")
+    assert (found.scale, found.weight, found.raml_weight) == ("batch", 0.1, 1.0)
+    with pytest.raises(ValueError, match="is of --corpus=ptb or wikitext-2"):
+        dataclasses.replace(config, corpus="python-docs").check()
 
 
 def _estimate(mean):
@@ -192,6 +209,36 @@ def test_report_of_variances(tmp_path):
     text = variance_report.report({"variance": numbers}, tmp_path)
     assert "| raml | as they are | 1e+04 | 2e+03 | 99.0 % |" in text
     assert "| rl | 1 | 4 | 0.250 | 10 ms |" in text
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize("stage", [0, 1])
+def test_a_killed_run_of_bmi_lm_ends_with_the_same_numbers(
+    tmp_path, monkeypatch, stage
+):
+    """Interrupted in Phase II, or in finetuning, two steps after the last epoch."""
+    config = dataclasses.replace(LANGUAGE["smoke"], arms=("full",))
+    (run,) = runs_of(config, [1])
+    expected = run.train(run.prepare(), tmp_path / "whole")
+    fit = run_files.fit_resumably
+    stages = []
+
+    def interrupted(model, data, folder, epochs, kept, seconds, **options):
+        stages.append(folder)
+        # Phase II begins after the first epoch.
+        moment = data.steps + 2 if stage == 0 else 2
+        others = [InterruptAt(moment, interrupt)] if len(stages) == stage + 1 else []
+        fit(model, data, folder, epochs, kept, 1e-3, others=others, **options)
+
+    monkeypatch.setattr(run_files, "fit_resumably", interrupted)
+    with pytest.raises(Interruption):
+        run.train(run.prepare(), tmp_path / "killed")
+    found = run.train(run.prepare(), tmp_path / "killed")
+    for name in ("scores", "finetuned"):
+        assert found[name] == expected[name]
+    for curve in ("curve", "finetune_curve"):
+        for name, values in expected[curve].items():
+            assert name == "seconds" or found[curve][name] == values
 
 
 # === Binaries ===
