@@ -13,6 +13,8 @@ from rlm_tf.command_line.flags import setting
 ARMS: Mapping[str, dict[str, Any]] = {
     # No regulariser.
     "none": {},
+    # The same, which waits ten times as long for a gain.
+    "none-patient": {"patient": True},
     # Phase I.
     "base": {},
     "base-weak": {"weight": "weak"},
@@ -53,7 +55,11 @@ class SourceConfig:
     half_life: float = setting(12.0, "Epochs in which an annealed weight is halved.")
     discriminator_units: int = setting(100, "Of the discriminator.")
     patience: int = setting(5, "Epochs without gain after which Phase II begins.")
-    stop: int = setting(20, "Epochs without a better average that end training.")
+    stop: int = setting(
+        20,
+        "Epochs without a better average that end training; ten times as "
+        "many of arms that are patient.",
+    )
     most_epochs: int = setting(300, "Epochs at most.")
     valid_sentences: int = setting(2000, "Sentences that choose the epoch.")
     test_sentences: int = setting(5000, "Sentences that judge.")
@@ -125,6 +131,7 @@ PRESETS = {
     "long": SourceConfig(
         arms=(
             "none",
+            "none-patient",
             "base-annealed",
             "base-last-annealed",
             "full-last-annealed",

@@ -133,7 +133,7 @@ def prepare(run: SourceRun) -> Prepared:
         seed=run.seed,
     )
     windows = contiguous_batches(text, config.batch_size, config.window, prefix=0)
-    if run.arm == "none":
+    if run.arm in ("none", "none-patient"):
         data = ResumableBatches(windows)
     else:
         pairs = SentencePairs(
@@ -181,8 +181,9 @@ def train(run: SourceRun, prepared: Prepared, folder: pathlib.Path) -> dict[str,
     valid = run.source.sample(config.valid_sentences, _VALID_SEED)
     averaging = TwoTailedAveraging(_windows(valid), monitor="nll")
     log = MetricsLog(folder / "metrics.jsonl", seconds=True)
+    patience = config.stop * (10 if ARMS[run.arm].get("patient") else 1)
     stop = LearningRateHalving(
-        "averaged_loss", max_decays=0, reload_best=False, patience=config.stop
+        "averaged_loss", max_decays=0, reload_best=False, patience=patience
     )
     callbacks: list[keras.callbacks.Callback] = [averaging, log, stop]
     if ARMS[run.arm].get("phase_two"):
