@@ -327,7 +327,7 @@ def _valid(corpus: Corpus) -> Any:
 
 
 def _save(model: keras.Model, folder: pathlib.Path) -> None:
-    """Writes the model, and the vocabulary that `rlm_tf coherence` needs beside it."""
+    """Writes the model, averaged."""
     with naming(folder / "model.keras"):
         model.save(folder / "model.keras")
 

@@ -20,6 +20,7 @@ STUDY = Study(
         "topic": "sources:topic",
     },
     "report:report",
+    resuming=("markov", "topic"),
     own_settings={"gaussian": "gaussian_", "markov": "markov_", "topic": "topic_"},
 )
 

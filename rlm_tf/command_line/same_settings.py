@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 
@@ -13,10 +14,11 @@ def check_same_settings(
     Args:
         found: The settings of the earlier run, as its files hold them. Files of older
             code may lack the digest of the text.
-        wanted: Today's.
+        wanted: Today's; tuples are what files hold as lists.
         where: The file, for the message.
         remedy: What to use instead, for the message.
     """
+    wanted = json.loads(json.dumps(wanted))
     if "text_sha256" in wanted and found.get("text_sha256") is None:
         found = {**found, "text_sha256": wanted["text_sha256"]}
     differing = [
