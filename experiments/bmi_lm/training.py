@@ -80,8 +80,11 @@ class LanguageRun(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What identifies the run."""
-        return {**dataclasses.asdict(self.config), **self.chosen, "seed": self.seed}
+        """What identifies the run; how long another arm trains does not."""
+        settings = {**dataclasses.asdict(self.config), **self.chosen, "seed": self.seed}
+        if not ARMS[self.arm].get("long"):
+            settings |= {"long_epochs": None, "long_finetune_epochs": None}
+        return settings
 
     @property
     def phases(self) -> int:
