@@ -111,10 +111,10 @@ def test_arms_without_bmi_have_one_weight():
     assert names == [
         "24epochs-higher-rate-none-seed1",
         "24epochs-higher-rate-none-long-seed1",
-        "24epochs-higher-rate-base-weight0.1-seed1",
-        "24epochs-higher-rate-full-weight0.1-seed1",
+        "24epochs-higher-rate-base-weight0.01-seed1",
+        "24epochs-higher-rate-full-weight0.01-seed1",
     ]
-    assert len(runs_of(LANGUAGE["weights"], [9])) == 5
+    assert len(runs_of(LANGUAGE["weights"], [9])) == 6
     assert len(runs_of(LANGUAGE["base"], [9])) == 4
 
 
@@ -142,7 +142,7 @@ def test_the_authors_variant_is_what_is_an_option():
     config = dataclasses.replace(LANGUAGE["small"], variant="authors")
     config.check()
     *_, run = runs_of(config, [1])
-    assert run.name == "24epochs-authors-higher-rate-full-weight0.1-seed1"
+    assert run.name == "24epochs-authors-higher-rate-full-weight0.01-seed1"
     model = AWDLanguageModel(7, embedding_width=3, units=(4,), mixture_components=1)
     arm = LanguageRun(config, "full", "published", 0.1, 1)
     found = regularised(arm, model)
