@@ -23,6 +23,7 @@ class GenerationConfig:
     models_dir: str = setting(
         "runs/bmi_lm", "Output folder of `experiments.bmi_lm --preset=small`."
     )
+    weight: float = setting(0.01, "Of the BMI of the models.")
     corpus: str = setting("ptb", "The corpus.")
     tokens: int = setting(929_589, "That a model says.")
     segment: int = setting(40, "Tokens of a segment.")

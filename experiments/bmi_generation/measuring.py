@@ -76,7 +76,10 @@ def prepare(config: GenerationConfig, arm: str, seed: int) -> Prepared:
     models = pathlib.Path(config.models_dir)
     found = [
         path
-        for name in (f"*-{arm}-seed{seed}", f"*-{arm}-weight*-seed{seed}")
+        for name in (
+            f"*-{arm}-seed{seed}",
+            f"*-{arm}-weight{config.weight:g}-seed{seed}",
+        )
         for path in sorted(models.glob(f"{name}/model.keras"))
     ]
     if len(found) != 1:

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from experiments.kit.drawing import distinct, save, table, with_deviation
+from experiments.kit.drawing import save, table, with_deviation
 from experiments.kit.paired import paired_difference
 
 Row = Mapping[str, Any]
@@ -22,6 +22,7 @@ PUBLISHED = {
     "base": ("55.02", "53.97"),
     "full": ("54.65", "53.67"),
 }
+_PAPER_WEIGHT = ", 0.1"
 _COLOURS = {
     "none": "#4c4c4c",
     "none-long": "#b0b0b0",
@@ -52,22 +53,30 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             "averages": averages(main),
             "cost": cost(main),
         }
-    trials = [row for row in single if row["weight"] is None]
-    weights = [row for row in single if row["weight"] is not None]
+    weighed = [row for row in single if row["weight"] is not None]
+    lengths = {len(row["curve"]["nll"]) for row in weighed}
+    plain = [row for row in single if row["weight"] is None]
+    # Without BMI, for as many epochs.
+    same = [row for row in plain if len(row["curve"]["nll"]) in lengths]
+    trials = [row for row in plain if row not in same]
     if trials:
         found["trials"] = choices(trials, "trial")
-    if weights:
-        found["weights"] = choices(weights, "weight")
+    if weighed:
+        found["weights"] = choices([*weighed, *same], "weight")
     if projected:
         found["projected"] = projections(projected)
     return found
 
 
 def _arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    return {
-        arm: sorted((r for r in rows if r["arm"] == arm), key=lambda r: r["seed"])
-        for arm in distinct(row["arm"] for row in rows)
-    }
+    """Returns rows by arm, and by weight where an arm has several."""
+    found: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row["seed"]):
+        arm, weight = row["arm"], row["weight"]
+        several = {other["weight"] for other in rows if other["arm"] == arm} != {weight}
+        found.setdefault(f"{arm}, {weight:g}" if several else arm, []).append(row)
+    order = [*_COLOURS]
+    return dict(sorted(found.items(), key=lambda item: order.index(item[1][0]["arm"])))
 
 
 def _against_none(rows: Sequence[Row], own: Sequence[Row], *place: str) -> str:
@@ -99,7 +108,7 @@ def perplexities(rows: Sequence[Row]) -> str:
                 for split in ("valid", "test")
             ]
             cells.append(_against_none(rows, own, stage, "test", "alone"))
-        lines.append((arm, *cells, *PUBLISHED.get(arm, ("", ""))))
+        lines.append((arm, *cells, *PUBLISHED.get(own[0]["arm"], ("", ""))))
     titles = (
         "arm",
         "valid",
@@ -191,11 +200,14 @@ def cost(rows: Sequence[Row]) -> str:
 
 def choices(rows: Sequence[Row], what: str) -> str:
     """Returns the table of runs that chose a setting, the best first."""
-    lines = sorted(
-        (row["scores"]["valid"]["alone"], row[what], row["scores"]["test"]["alone"])
-        for row in rows
-    )
-    shown = [(value, f"{valid:.2f}", f"{test:.2f}") for valid, value, test in lines]
+    ordered = sorted(rows, key=lambda row: row["scores"]["valid"]["alone"])
+    shown = [
+        (
+            "no BMI" if row[what] is None else row[what],
+            *(f"{row['scores'][split]['alone']:.2f}" for split in ("valid", "test")),
+        )
+        for row in ordered
+    ]
     return table((what, "valid", "test"), shown)
 
 
@@ -240,7 +252,8 @@ def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
         for number, row in enumerate(own):
             losses = np.exp(row["curve"]["averaged_loss"])
             options = {
-                "color": _COLOURS.get(arm),
+                "color": _COLOURS[row["arm"]],
+                "linestyle": ":" if arm.endswith(_PAPER_WEIGHT) else "-",
                 "linewidth": 1.2,
                 "label": arm if number == 0 else None,
             }
