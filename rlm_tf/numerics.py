@@ -27,10 +27,12 @@ def log_mean_exp(
         `values` without `axis`, same dtype.
     """
     values = tf.convert_to_tensor(values)
+    dtype = values.dtype
+    # float16 cannot add up more than 65,504 ones.
+    values = at_least_single(values)
     minus_infinity = tf.constant(-math.inf, values.dtype)
     if log_weights is None:
-        count = tf.cast(tf.shape(values)[axis], values.dtype)
-        values -= tf.math.log(count)
+        values -= tf.math.log(tf.cast(tf.shape(values)[axis], values.dtype))
     else:
         log_weights = tf.cast(log_weights, values.dtype)
         log_weights -= tf.reduce_logsumexp(log_weights, axis=axis, keepdims=True)
@@ -39,9 +41,10 @@ def log_mean_exp(
     nothing = tf.reduce_max(values, axis=axis, keepdims=True) == -math.inf
     values = tf.where(nothing, tf.zeros_like(values), values)
     result = tf.reduce_logsumexp(values, axis=axis)
-    return tf.where(
+    result = tf.where(
         tf.squeeze(nothing, axis), tf.fill(tf.shape(result), minus_infinity), result
     )
+    return tf.cast(result, dtype)
 
 
 def replace_gradient(value: tf.Tensor, surrogate: tf.Tensor) -> tf.Tensor:

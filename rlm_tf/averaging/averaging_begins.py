@@ -12,9 +12,10 @@ from rlm_tf.training.triggers import Trigger
 
 
 class AveragingBegins(Trigger):
-    """After the epoch before the first averaged step.
+    """After the epoch before the first averaged step, as Phase II of BMI begins.
 
-    As Phase II of BMI does:
+    Where the first averaged step is inside an epoch (a `latest` that is no whole number
+    of epochs, triggers of `every_steps`), the phase begins at the end of that epoch.
 
         averaging = WeightAveraging(TriggeredAverage(5, rule="released"), valid)
         model.fit(..., callbacks=[averaging, SwitchPhase(AveragingBegins(averaging))])

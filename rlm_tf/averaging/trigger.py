@@ -46,7 +46,7 @@ def _triggers(losses: Sequence[float], patience: int, rule: Rule) -> bool:
     """Whether the last loss does."""
     *before, last = losses
     if rule == "stale":
-        earlier = before[: len(before) - patience + 1]
+        earlier = before[: max(0, len(before) - patience + 1)]
         return bool(earlier) and min(losses[len(earlier) :]) >= min(earlier)
     if len(before) <= patience:
         return False

@@ -132,7 +132,9 @@ class ObjectiveModel(LoggedModel):
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles as `config` says; loading a file calls it."""
         self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
+        # Built twice, an optimiser that scales losses has variables twice.
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
 
     # === Objective ===
 

@@ -132,7 +132,8 @@ def nwj_bound(
 
     Args:
         joint_scores: T+, `[N]`.
-        marginal_scores: T-, any shape. Where e^(T - a) overflows, the loss is infinite.
+        marginal_scores: T-, any shape. Where e^(T - a) overflows, the loss and its
+            gradient are infinite.
         log_baseline: a.
 
     Returns:
@@ -267,8 +268,10 @@ def policy_surrogate(
     name = "policy_surrogate"
     joint_scores, marginal_scores = _scores(name, joint_scores, marginal_scores)
     joint_log_probs = tf.convert_to_tensor(joint_log_probs)
+    check_floating(
+        name, joint_log_probs=joint_log_probs, marginal_log_probs=marginal_log_probs
+    )
     marginal_log_probs = cast_like(marginal_log_probs, joint_log_probs)
-    check_floating(name, joint_log_probs=joint_log_probs)
     check_shapes(
         name,
         joint_scores=(joint_scores, "B"),
@@ -287,7 +290,9 @@ def policy_surrogate(
             (rewards.marginal_rewards, "marginal_baseline", marginal_baseline),
         )
     )
-    loss = marginal * marginal_log_probs - joint * joint_log_probs
+    # What is impossible and not rewarded counts nothing.
+    loss = tf.math.multiply_no_nan(marginal_log_probs, marginal)
+    loss -= tf.math.multiply_no_nan(joint_log_probs, joint)
     return LossOutput(loss, rewards)
 
 

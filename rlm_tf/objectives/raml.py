@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_option, check_range, check_shapes
-from rlm_tf.numerics import cast_like
+from rlm_tf.numerics import at_least_single, cast_like
 from rlm_tf.typing import LossOutput, TensorLike
 
 Tail = Literal["renormalised", "infinite", "clipped"]
@@ -75,7 +75,7 @@ def geometric_log_probs(
         check_shapes(name, offsets=(offsets, "B"), most=(most, "B"))
         possible &= offsets <= most
         if tail == "renormalised":
-            log_probs -= tf.math.log1p(-tf.exp(_multiples(most + 1, keep)))
+            log_probs -= tf.math.log(-tf.math.expm1(_multiples(most + 1, keep)))
         else:
             log_probs = tf.where(offsets == most, _multiples(most, keep), log_probs)
     return tf.where(possible, log_probs, -np.inf)
@@ -102,13 +102,18 @@ def importance_weights(
         rewards, log_proposals, temperature=temperature
     )
     weights = tf.nn.softmax(log_weights)
-    return ImportanceWeights(weights, 1 / tf.reduce_sum(tf.square(weights)))
+    size = 1 / tf.reduce_sum(tf.square(weights))
+    dtype = tf.convert_to_tensor(rewards).dtype
+    return ImportanceWeights(tf.cast(weights, dtype), tf.cast(size, dtype))
 
 
 def log_importance_weights(
     rewards: TensorLike, log_proposals: TensorLike, *, temperature: float = 1.0
 ) -> tf.Tensor:
-    """Returns r / beta - ln G, `[B]`, without gradient; see `importance_weights`."""
+    """Returns r / beta - ln G, `[B]`, without gradient; see `importance_weights`.
+
+    In single precision for half precision, which has no number above 65,504.
+    """
     name = "importance_weights"
     rewards = tf.convert_to_tensor(rewards)
     check_floating(name, rewards=rewards)
@@ -116,8 +121,8 @@ def log_importance_weights(
     check_range(name, least, np.inf, temperature=temperature)
     log_proposals = cast_like(log_proposals, rewards)
     check_shapes(name, rewards=(rewards, "B"), log_proposals=(log_proposals, "B"))
-    scaled = rewards / cast_like(temperature, rewards)
-    return tf.stop_gradient(scaled - log_proposals)
+    scaled = at_least_single(rewards) / temperature
+    return tf.stop_gradient(scaled - cast_like(log_proposals, scaled))
 
 
 def iw_raml(
@@ -136,7 +141,8 @@ def iw_raml(
         batch     loss_i = w_i NLL_i / sum_j L_j  (the authors' code)
 
     Args:
-        nll: NLL_i = -ln Q(Y_i|X_i), `[B]`, nats; gets the whole gradient.
+        nll: NLL_i = -ln Q(Y_i|X_i), `[B]`, nats; gets the whole gradient. It may be
+            infinite where the weight is 0.
         lengths: L_i, tokens of Y_i, `[B]`; 0 counts as 1.
         rewards: r_i, `[B]`.
         log_proposals: ln G(Y_i), `[B]`.
@@ -157,7 +163,9 @@ def iw_raml(
     losses = scaled_nll(name, nll, lengths, scale)
     extra = importance_weights(rewards, log_proposals, temperature=temperature)
     check_shapes(name, nll=(nll, "B"), rewards=(extra.weights, "B"))
-    return LossOutput(tf.cast(extra.weights, nll.dtype) * losses, extra)
+    # A sentence of weight 0 may be impossible.
+    weights = tf.cast(extra.weights, nll.dtype)
+    return LossOutput(tf.math.multiply_no_nan(losses, weights), extra)
 
 
 def scaled_nll(

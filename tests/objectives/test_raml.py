@@ -63,6 +63,16 @@ def test_what_cannot_be_drawn_and_a_text_without_end():
         )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_proposals_of_tiny_rates(dtype):
+    """One sentence is left: it is drawn for sure."""
+    for rate in (1e-3, 1e-6, 1e-8, 1e-17):
+        found = raml.geometric_log_probs(
+            np.zeros(1, dtype), np.zeros(1, dtype), rate=rate
+        )
+        assert float(found[0]) == pytest.approx(0.0, abs=1e-6)
+
+
 # === Weights and loss ===
 
 
@@ -96,8 +106,26 @@ def test_only_the_likelihood_gets_a_gradient():
         loss, extra = raml.iw_raml(*given)
     gradients = tape.gradient(loss, given)
     np.testing.assert_allclose(gradients[0], extra.weights / given[1], rtol=1e-12)
-    assert gradients[1] is not None  # Lengths are data; nobody asks for it.
+    # Lengths are data; nobody asks for theirs.
     assert gradients[2:] == [None, None]
+
+
+def test_what_weighs_nothing_may_be_impossible():
+    nll = tf.constant([1.0, math.inf])
+    with tf.GradientTape() as tape:
+        tape.watch(nll)
+        loss = raml.iw_raml(nll, [2, 2], [0.0, -1e4], np.zeros(2)).loss
+    np.testing.assert_allclose(loss, [0.5, 0.0])
+    np.testing.assert_allclose(tape.gradient(loss, nll), [0.5, 0.0])
+
+
+def test_rewards_beyond_half_precision():
+    weights, size = raml.importance_weights(
+        np.array([1e4, 1e4, 9e3], "float16"), np.zeros(3), temperature=0.1
+    )
+    assert weights.dtype == size.dtype == tf.float16
+    np.testing.assert_allclose(weights, [0.5, 0.5, 0.0])
+    assert float(size) == 2.0
 
 
 @pytest.mark.parametrize("reward", [-1e4, 1e4])

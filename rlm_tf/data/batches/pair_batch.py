@@ -38,8 +38,13 @@ class PairBatch(NamedTuple):
     weights: tf.Tensor
 
 
-def with_pairs(element: Element, pairs: PairBatch) -> PairElement:
+def with_pairs(caller: str, element: Element, pairs: PairBatch) -> PairElement:
     """Returns the element of a window with pairs `[P, ...]` beside its tokens.
+
+    Args:
+        caller: For the message.
+        element: The window.
+        pairs: To be laid out over its rows.
 
     Raises:
         ValueError: If the window does not know its number of rows.
@@ -48,7 +53,7 @@ def with_pairs(element: Element, pairs: PairBatch) -> PairElement:
     rows = tokens.shape[0]
     if rows is None:
         raise ValueError(
-            "SentencePairs: the window must have a fixed number of rows, found shape "
+            f"{caller}: the window must have a fixed number of rows, found shape "
             f"{tokens.shape}; batch with `drop_remainder=True`."
         )
     number = pairs.weights.shape[0]

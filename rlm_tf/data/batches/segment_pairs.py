@@ -17,7 +17,7 @@ from rlm_tf.objectives.raml import Tail
 class SegmentPairs(TextPairs):
     """As `SentencePairs`, of segments of equal length instead of sentences.
 
-    X begins anywhere, Y* begins `gap` tokens behind its end, Y- anywhere where it
+    X begins anywhere where there is room for the others, Y* begins `gap` tokens behind its end, Y- anywhere where it
     overlaps neither nor what is between them, and Y g whole segments behind Y*.
 
     Args:
@@ -57,9 +57,9 @@ class SegmentPairs(TextPairs):
         self.segment = segment
         self.gap = gap
         stream = checked_tokens(name, tokens, np.iinfo(np.int32).max)
-        self._tokens = stream.astype(np.int32)
-        inside = [] if documents is None else list(documents)
-        bounds = np.unique(np.clip([0, *inside, len(stream)], 0, len(stream)))
+        # Once: in the function of a data set each use would be a copy of it.
+        self._tokens = tf.constant(stream, tf.int32)
+        bounds = self._document_bounds(documents, len(stream))
         span = 2 * segment + gap
         none = np.zeros(0, np.int64)
         pieces, firsts, most = [none], [none], [none]
@@ -71,7 +71,9 @@ class SegmentPairs(TextPairs):
         all_pieces, all_firsts = np.concatenate(pieces), np.concatenate(firsts)
         low = np.searchsorted(all_pieces, all_firsts - segment + 1)
         high = np.searchsorted(all_pieces, all_firsts + span)
-        if not len(all_firsts) or np.any(high - low >= len(all_pieces)):
+        # In a short text there may be no room beside X and Y*, wherever these are.
+        room = high - low < len(all_pieces)
+        if not np.any(room):
             raise ValueError(
                 f"SegmentPairs: `tokens` must have room for two segments of {segment} "
                 f"with {gap} between them and a third elsewhere, found {len(stream)} "
@@ -79,13 +81,13 @@ class SegmentPairs(TextPairs):
             )
         self._set_places(
             pieces=all_pieces,
-            firsts=all_firsts,
-            most=np.concatenate(most),
-            near=(low, high),
+            firsts=all_firsts[room],
+            most=np.concatenate(most)[room],
+            near=(low[room], high[room]),
             distance=segment + gap,
             stride=segment,
         )
 
     def _look_up(self, places: tf.Tensor) -> tf.Tensor:
         index = places[..., tf.newaxis] + tf.range(self.segment)
-        return tf.gather(tf.constant(self._tokens), index)
+        return tf.gather(self._tokens, index)

@@ -42,7 +42,7 @@ class SentencePairs(TextPairs):
             `rlm_tf.objectives.raml.geometric_log_probs`. With `"infinite"` draws are
             clipped and their probability is not, as in the authors' code.
         documents: int, the positions in `tokens` where documents begin; None: the text
-            is one document. No pair crosses from one into another.
+            is one document. No sentence and no pair crosses from one into another.
 
     Attributes:
         sentences: int32 `[S, L]`, padded with -1.
@@ -70,15 +70,18 @@ class SentencePairs(TextPairs):
         check_integer(name, "most_tokens", most_tokens, 2)
         self.end_id = end_id
         self.most_tokens = most_tokens
+        check_integer(name, "end_id", end_id, 0)
         stream = checked_tokens(name, tokens, np.iinfo(np.int32).max)
-        starts, lengths = _sentences(stream, end_id)
+        bounds = self._document_bounds(documents, len(stream))
+        starts, lengths = _sentences(stream, end_id, bounds)
         if len(starts) < _LEAST_SENTENCES:
             raise ValueError(
                 f"SentencePairs: `tokens` must have at least {_LEAST_SENTENCES} "
                 f"sentences that end with {end_id}, found {len(starts)}."
             )
         self.sentences = _table(stream, starts, lengths, most_tokens, end_id)
-        bounds = np.sort(np.asarray([] if documents is None else documents, np.int64))
+        # Once: in the function of a data set each use would be a copy of it.
+        self._table = tf.constant(self.sentences)
         document = np.searchsorted(bounds, starts, side="right")
         firsts = np.flatnonzero(document[1:] == document[:-1])
         if not len(firsts):
@@ -97,16 +100,21 @@ class SentencePairs(TextPairs):
         )
 
     def _look_up(self, places: tf.Tensor) -> tf.Tensor:
-        return tf.gather(tf.constant(self.sentences), places)
+        return tf.gather(self._table, places)
 
 
-def _sentences(stream: np.ndarray, end_id: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns where sentences with a word start, and their words without the end."""
+def _sentences(
+    stream: np.ndarray, end_id: int, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns where sentences with a word start, and their words without the end.
+
+    A sentence also ends where its document does.
+    """
     ends = np.flatnonzero(stream == end_id)
-    if not len(ends) or ends[-1] != len(stream) - 1:
-        ends = np.append(ends, len(stream))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    lengths = ends - starts
+    starts = np.union1d(bounds[:-1], ends[ends < len(stream) - 1] + 1)
+    stops = np.append(starts[1:], len(stream))
+    has_end = stream[stops - 1] == end_id
+    lengths = stops - starts - has_end
     return starts[lengths > 0], lengths[lengths > 0]
 
 

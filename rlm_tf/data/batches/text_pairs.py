@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_option, check_range
+from rlm_tf.checks import check_integer, check_option
 from rlm_tf.data.batches.contiguous_batches import Element
 from rlm_tf.data.batches.pair_batch import PairBatch, PairElement, with_pairs
 from rlm_tf.objectives.raml import TAILS, Tail, geometric_log_probs
@@ -33,16 +34,34 @@ class TextPairs(abc.ABC):
         self, batch_size: int, seed: int, negatives: int, rate: float, tail: Tail
     ) -> None:
         name = type(self).__name__
+        if not 0 < rate <= 1:
+            raise ValueError(f"{name}: `rate` must lie in (0, 1], found {rate}.")
         check_integer(name, "batch_size", batch_size, 1)
         check_integer(name, "seed", seed, 0)
         check_integer(name, "negatives", negatives, 1)
-        check_range(name, float(np.finfo(np.float32).tiny), 1.0, rate=rate)
         check_option(name, "tail", tail, TAILS)
         self.batch_size = batch_size
         self.seed = seed
         self.num_negatives = negatives
         self.rate = rate
         self.tail = tail
+
+    def _document_bounds(
+        self, documents: Sequence[int] | None, length: int
+    ) -> np.ndarray:
+        """Returns where documents begin, sorted, and where the last ends, int64.
+
+        Raises:
+            ValueError: If a position is none of the text.
+        """
+        given = np.asarray([] if documents is None else documents)
+        whole = given.size == 0 or np.issubdtype(given.dtype, np.integer)
+        if not whole or np.any(given < 0) or np.any(given >= length):
+            raise ValueError(
+                f"{type(self).__name__}: `documents` must be positions in `tokens`, "
+                f"whole numbers from 0 to {length - 1}, found {documents!r}."
+            )
+        return np.unique([0, *given.tolist(), length]).astype(np.int64)
 
     def _set_places(
         self,
@@ -64,10 +83,10 @@ class TextPairs(abc.ABC):
             distance: From X to Y*.
             stride: From Y* to the piece behind it.
         """
-        self._pieces = pieces.astype(np.int32)
-        self._firsts = firsts.astype(np.int32)
-        self._most = most.astype(np.int32)
-        self._low, self._high = (bound.astype(np.int32) for bound in near)
+        # Once: in the function of a data set each use of an array would be a copy.
+        self._pieces, self._firsts, self._most, self._low, self._high = (
+            tf.constant(places, tf.int32) for places in (pieces, firsts, most, *near)
+        )
         self._distance = distance
         self._stride = stride
 
@@ -82,7 +101,7 @@ class TextPairs(abc.ABC):
 
     def __call__(self, element: Element, epoch: Any, step: Any) -> PairElement:
         """Returns the element with a `PairBatch` behind the tokens and start flags."""
-        return with_pairs(element, self.draw(epoch, step))
+        return with_pairs(type(self).__name__, element, self.draw(epoch, step))
 
     def draw(self, epoch: Any, step: Any) -> PairBatch:
         """Returns the pairs of a step, `[P, ...]`, in global rows."""

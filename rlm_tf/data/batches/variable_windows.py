@@ -15,9 +15,10 @@ class VariableWindows:
     """Contiguous batches of windows of random lengths, as AWD-LSTM is trained on.
 
     A length is normal around `base`, or around half of it with probability
-    `short_share`, rounded, and at least `least`. The lengths of a pass are drawn once
-    and come in another order in each epoch, a function of (seed, epoch): so the windows
-    end at other places each time, and every epoch has as many. Rows and padding are
+    `short_share`, cut to a whole number, and at least `least`. The lengths of a pass
+    are drawn once and come in another order in each epoch, a function of (seed, epoch):
+    so the windows end at other places each time, and every epoch has as many; one of
+    them, somewhere, has what the others leave of the text. Rows and padding are
     those of `ContiguousBatches`.
 
     Used as `ResumableBatches(VariableWindows(...))` (`rlm_tf.training`). A model with
@@ -31,7 +32,7 @@ class VariableWindows:
         seed: Of the lengths and their orders.
         short_share: Probability of a length around `base / 2`.
         deviation: Standard deviation of lengths.
-        least: Shortest length that is drawn; a pass may end with a shorter one.
+        least: Shortest length that is drawn.
         most: Longest length; None: `base + 40`.
         vocabulary_size: If given, tokens and prefix must be below it.
 

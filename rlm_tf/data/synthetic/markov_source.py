@@ -76,8 +76,9 @@ class MarkovSource:
         check_integer("MarkovSource.information", "gap", gap, 0)
         later = np.linalg.matrix_power(self.transitions, gap + 1)
         joint = self.stationary[:, np.newaxis] * later
-        possible = joint > 0
         product = np.outer(self.stationary, self.stationary)
+        # What joint rounding errors reach, nothing can reach.
+        possible = (joint > 0) & (product > 0)
         ratios = joint[possible] / product[possible]
         return float(np.sum(joint[possible] * np.log(ratios)))
 
@@ -100,5 +101,6 @@ def _stationary(transitions: np.ndarray) -> np.ndarray:
     target = np.zeros(size + 1)
     target[-1] = 1.0
     solution = np.linalg.lstsq(equations, target, rcond=None)[0]
-    solution = np.maximum(solution, 0.0)
+    # Tokens that are left for good have rounding errors here.
+    solution[solution < size * np.finfo(np.float64).eps] = 0.0
     return solution / solution.sum()

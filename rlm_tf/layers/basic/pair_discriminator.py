@@ -69,6 +69,9 @@ class PairDiscriminator(keras.layers.Layer):
         seed: Of initialisation and dropout.
         **kwargs: Of `keras.layers.Layer`.
 
+    Attributes:
+        width: F, features of each of a pair, once it is built.
+
     Raises:
         ValueError: If a number is not positive, `directions` neither 1 nor 2, a rate
             not in [0, 1), or the order unknown.
@@ -113,6 +116,7 @@ class PairDiscriminator(keras.layers.Layer):
 
     def build(self, input_shape: Any) -> None:
         width = int(input_shape[0][-1])
+        self.width = width
         seeds = Seeds(self.seed, self)
         self._kernels = []
         for number in range(self.directions):
@@ -168,7 +172,9 @@ class PairDiscriminator(keras.layers.Layer):
         check_shapes(type(self).__name__, x=(x, "N F"), y=(y, "M F"))
         if not self.built:
             self.build((tuple(x.shape), tuple(y.shape)))
-        weights = [tf.convert_to_tensor(w) for part in self._kernels for w in part]
+        weights = [
+            tf.cast(w, self.compute_dtype) for part in self._kernels for w in part
+        ]
 
         @tf.recompute_grad
         def row(x_i: tf.Tensor, y: tf.Tensor, *weights: tf.Tensor) -> tf.Tensor:

@@ -70,7 +70,8 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
     Logs: `nll` and what else the wrapped model logs, `mutual_information` (the loss of
     Phase I: 2 ln 2 knows nothing), `pair_accuracy` (D+ > D-), `mine` (the bound of Eq.
     (4), in evaluation with pairs on held-out ones), and in Phase II `raml` (or `rl`,
-    whose value means nothing), `reward` and `effective_sample_size`.
+    whose value means nothing), `reward` and `effective_sample_size`. A step's `raml`
+    counts in an epoch by the sum of its relative weights.
 
     Args:
         model: Any language model of this library, or one in `InducedModelMatching`,
@@ -86,8 +87,9 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         hidden_layers: Names of the layers whose outputs make phi, of a functional
             Keras model.
         clip_norm: Gradients of language model and discriminator are each clipped to
-            this global norm. None: what the wrapped model has, and 0.25 for the
-            discriminator.
+            this global norm, `math.inf`: not. None: the language model's to what the
+            wrapped model has (the published 0.25 is to be given there), the
+            discriminator's to 0.25.
         loss_scale: See `ObjectiveModel`. None: what the wrapped model has.
         l2: Of the language model, see `ObjectiveModel`. None: what the wrapped model
             has.
@@ -129,6 +131,11 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
             **kwargs,
         )
         name = type(self).__name__
+        if isinstance(model, BootstrappedMutualInformation):
+            raise ValueError(
+                f"{name}: `model` has BMI already; give the language model in it."
+            )
+        self._given_clip_norm = clip_norm
         check_coefficient(name, "weight", weight)
         if raml_weight is not None:
             check_coefficient(name, "raml_weight", raml_weight)
@@ -156,10 +163,15 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
                 f'{name}: `phase_two="rl"` lets the model say sentences in every '
                 f"step, for which it needs states; {type(model).__name__} has none."
             )
+        hidden, _ = self.view.read(tf.zeros([1, 1], tf.int32))
+        width = sum(int(values.shape[-1]) for values in hidden)
         if not self.discriminator.built:
-            hidden, _ = self.view.read(tf.zeros([1, 1], tf.int32))
-            width = sum(int(values.shape[-1]) for values in hidden)
             self.discriminator.build(((None, width), (None, width)))
+        elif self.discriminator.width != width:
+            raise ValueError(
+                f"{name}: `discriminator` was built for {self.discriminator.width} "
+                f"features of a sentence; {type(model).__name__} has {width}."
+            )
         # Not an attribute that Keras tracks: it has nothing of its own.
         self.scorer = PairScorer(self.view, self.discriminator, pooling)
         self.sample_seeds = Seeds(self.discriminator.seed, self).generator()
@@ -179,36 +191,53 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
     def compile(
         self,
         optimizer: Any = "sgd",
-        discriminator_optimizer: keras.optimizers.Optimizer | None = None,
+        discriminator_optimizer: Any = None,
         **kwargs: Any,
     ) -> None:
         """Configures training as `keras.Model.compile`, with two optimisers.
 
         Args:
             optimizer: Of the language model; or a `DecoupledOptimizer` of the parts
-                "model" and "discriminator".
+                "model" and "discriminator", which clips as it says.
             discriminator_optimizer: None: Adam at rate 2e-4.
             **kwargs: Of `keras.Model.compile`.
+
+        Raises:
+            ValueError: If a `DecoupledOptimizer` is given beside an optimiser of the
+                discriminator, or to a model with a `clip_norm` of its own.
         """
         optimizer = keras.optimizers.get(optimizer)
         if not isinstance(optimizer, DecoupledOptimizer):
-            adam = keras.optimizers.Adam(2e-4, epsilon=1e-8)
-            norm = self.clip_norm
-            norms = {"discriminator": 0.25 if norm is None else norm}
-            if norm is not None:
-                norms["model"] = norm
+            if discriminator_optimizer is None:
+                discriminator_optimizer = keras.optimizers.Adam(2e-4, epsilon=1e-8)
             optimizer = DecoupledOptimizer(
                 {
                     "model": optimizer,
-                    "discriminator": discriminator_optimizer or adam,
+                    "discriminator": keras.optimizers.get(discriminator_optimizer),
                 },
-                norms,
+                self._clip_norms(),
+            )
+        elif discriminator_optimizer is not None or self._given_clip_norm is not None:
+            raise ValueError(
+                f"{type(self).__name__}: a DecoupledOptimizer has the discriminator's "
+                "optimiser and `clip_norms` itself; leave `discriminator_optimizer` "
+                "and the model's `clip_norm` out."
             )
         super().compile(optimizer, **kwargs)
         self._build_optimizer()
         inner = self.model
         if hasattr(inner, "count_steps"):
             inner.count_steps(lambda: self.optimizer.iterations)
+
+    def _clip_norms(self) -> dict[str, float]:
+        """Returns what the gradients of each part are clipped to."""
+        given = self._given_clip_norm
+        if given is not None:
+            return {"model": given, "discriminator": given}
+        inner = self.model
+        # Not what clips terms apart.
+        norm = getattr(inner, "total_clip_norm", self.clip_norm)
+        return {"discriminator": 0.25} | ({} if norm is None else {"model": norm})
 
     # === Declarations ===
 
@@ -361,6 +390,7 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         serialize = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
+            "clip_norm": self._given_clip_norm,
             "model": serialize(self.model),
             "discriminator": serialize(self.discriminator),
             "weight": serialize(self.weight),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -108,6 +108,16 @@ class WrappedLanguageModel(ObjectiveModel):
         x, y = checked_batch(name, x, y, sample_weight, size)
         outputs = self.view.outputs(x, training=training)
         return {"nll": TermLoss(self.view.nll(outputs, y), sample_weight)}
+
+    def _variable_factor(
+        self, spec: TermSpec
+    ) -> Callable[[Any], float | tf.Tensor] | None:
+        # Terms of the wrapped model name its parts.
+        if any(spec.name == inner.name for inner in self.inner_specs):
+            if not isinstance(self.model, ObjectiveModel):
+                return None
+            return self.model._variable_factor(spec)
+        return super()._variable_factor(spec)
 
     # === Metrics ===
 

@@ -72,6 +72,9 @@ class CrosstalkSamples:
     def _gradients(
         self, log_sum: tf.Tensor, variables: Sequence[Any], scale: tf.Tensor
     ) -> list[Gradient]:
+        # A tape that finds a variable unconnected knows those of TensorFlow alone.
+        values = [variable.value for variable in variables]
+
         def accumulate(sample: tf.Tensor, *totals: tf.Tensor) -> list[tf.Tensor]:
             with tf.GradientTape() as tape:
                 log_q = self._log_probs(sample)
@@ -79,7 +82,7 @@ class CrosstalkSamples:
                 losses = crosstalk_surrogate(self._target_probs, log_q, weights)
                 total = tf.reduce_sum(losses * tf.cast(scale, losses.dtype))
             own = tape.gradient(
-                total, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+                total, values, unconnected_gradients=tf.UnconnectedGradients.ZERO
             )
             return [
                 sample + 1,

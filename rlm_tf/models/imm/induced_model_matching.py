@@ -9,10 +9,15 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
 from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.metrics.quantiles import Quantiles
+from rlm_tf.models.imm.arguments import (
+    check_options,
+    check_pairs,
+    check_terms,
+    shared_vocabulary_size,
+)
 from rlm_tf.models.imm.authors_variant import AuthorsVariant
 from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
 from rlm_tf.models.imm.matching import Matching, Window
@@ -24,7 +29,6 @@ from rlm_tf.objective_model.term import (
     Coefficient,
     TermLoss,
     TermSpec,
-    check_coefficient,
 )
 from rlm_tf.restricted.restricted_model import RestrictedModel
 
@@ -75,7 +79,8 @@ class InducedModelMatching(ObjectiveModel):
 
     Raises:
         ValueError: If an option is unknown or does not fit the contexts, if these are
-            another wrapper's, or if the vocabularies of the models differ.
+            another wrapper's, if the vocabularies of the models differ, or if the
+            language model trains on more terms than `nll`.
     """
 
     # Evaluation, generation and serving use `model` in place of the wrapper.
@@ -104,7 +109,7 @@ class InducedModelMatching(ObjectiveModel):
         pairs = restricted_model
         if not isinstance(pairs, list):
             pairs = [(pairs, coefficient)]
-        _check_pairs(pairs)
+        check_pairs(pairs)
         # `compile` scales the loss by the policy of the outer model.
         kwargs = {"dtype": model.dtype_policy, **kwargs}
         super().__init__(
@@ -114,14 +119,15 @@ class InducedModelMatching(ObjectiveModel):
             l2=_own_or_inner("l2", l2, model, 0.0),
             **kwargs,
         )
-        _check_options(every, gradient, variant)
+        check_options(every, gradient, variant)
+        check_terms(model)
         self.model = model
         self.restricted_models = [restricted for restricted, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
         for index, restricted in enumerate(self.restricted_models):
             # tf.train.Checkpoint does not look into lists of a Keras model.
             setattr(self, f"restricted_{index}", restricted)
-        self.vocabulary_size = _shared_vocabulary_size(model, self.restricted_models)
+        self.vocabulary_size = shared_vocabulary_size(model, self.restricted_models)
         self.every = every
         self.gradient = gradient
         self.variant = variant
@@ -225,6 +231,11 @@ class InducedModelMatching(ObjectiveModel):
             )
         nll = TermSpec("nll", clip_norm=clip, part_factors=main)
         return [nll, *induced, *(soft if authors else [])]
+
+    def step_factor(self, x: Any) -> float | tf.Tensor | None:
+        if isinstance(self.model, ObjectiveModel):
+            return self.model.step_factor(x)
+        return None
 
     @property
     def parts(self) -> Mapping[str, Sequence[Any]]:
@@ -349,58 +360,3 @@ def _of_training(
 def _own_or_inner(name: str, own: Any, model: keras.Model, otherwise: Any) -> Any:
     """Returns the wrapper's value of an option, or else the wrapped model's."""
     return getattr(model, name, otherwise) if own is None else own
-
-
-# === Checks ===
-
-
-def _check_pairs(pairs: list[Any]) -> None:
-    for pair in pairs:
-        is_pair = isinstance(pair, list | tuple) and len(pair) == 2
-        if not (is_pair and isinstance(pair[0], RestrictedModel)):
-            raise ValueError(
-                "InducedModelMatching: `restricted_model` must be a RestrictedModel or "
-                f"a list of pairs (RestrictedModel, coefficient), found {pair!r}."
-            )
-        check_coefficient("InducedModelMatching", "coefficient", pair[1])
-    if not pairs:
-        raise ValueError(
-            "InducedModelMatching: `restricted_model` must hold at least one "
-            "restricted model, found an empty list."
-        )
-
-
-def _check_options(every: int, gradient: str, variant: str) -> None:
-    check_integer("InducedModelMatching", "every", every, 1)
-    if gradient not in ("direct", "crosstalk"):
-        raise ValueError(
-            "InducedModelMatching: `gradient` must be 'direct' or 'crosstalk', found "
-            f"{gradient!r}."
-        )
-    if variant not in ("paper", "authors"):
-        raise ValueError(
-            "InducedModelMatching: `variant` must be 'paper' or 'authors', found "
-            f"{variant!r}."
-        )
-
-
-def _shared_vocabulary_size(
-    model: keras.Model, restricted_models: list[RestrictedModel]
-) -> int:
-    """Returns the one vocabulary size of all models that know theirs."""
-    sizes = [getattr(model, "vocabulary_size", None)]
-    for restricted in restricted_models:
-        if restricted.vocabulary_size is None:
-            raise ValueError(
-                "InducedModelMatching: the restricted model "
-                f"{type(restricted).__name__} has not been fitted; call its "
-                "`fit(tokens, vocabulary_size)` first."
-            )
-        sizes.append(restricted.vocabulary_size)
-    known = {size for size in sizes if size is not None}
-    if len(known) != 1:
-        raise ValueError(
-            "InducedModelMatching: language model and restricted models must share one "
-            f"vocabulary, found sizes {sorted(known)}."
-        )
-    return known.pop()

@@ -169,6 +169,9 @@ class SampledContexts:
         def loss_and_gradient(
             variables: Sequence[Any], scale: tf.Tensor
         ) -> tuple[tf.Tensor, list[Gradient]]:
+            # A tape that finds a variable unconnected knows those of TensorFlow alone.
+            own_values = [variable.value for variable in variables]
+
             def with_samples(count: int) -> list[tf.Tensor]:
                 with tf.GradientTape() as tape:
                     stacked = tf.stack(
@@ -177,7 +180,7 @@ class SampledContexts:
                     loss = induced_cross_entropy(target_probs, stacked).loss
                     total = tf.reduce_sum(loss * tf.cast(scale, loss.dtype))
                 zero = tf.UnconnectedGradients.ZERO
-                own = tape.gradient(total, variables, unconnected_gradients=zero)
+                own = tape.gradient(total, own_values, unconnected_gradients=zero)
                 return [loss, *[tf.convert_to_tensor(g) for g in own]]
 
             def without() -> list[tf.Tensor]:

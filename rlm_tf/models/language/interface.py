@@ -179,11 +179,14 @@ class LanguageModelInterface:
 
         Returns:
             The outputs `[B, T, F_l]` of every hidden layer, and the model's outputs,
-            which `nll` takes.
+            which `nll` takes. A model with `hidden_features` runs twice for the two.
 
         Raises:
             ValueError: If the model does not say what its hidden layers give.
         """
+        if hasattr(self.model, "hidden_features"):
+            hidden = self.model.hidden_features(tokens, None, training=training)
+            return list(hidden), token_logits(self.model, tokens, training)
         if self._probe_model is None:
             self._probe_model = self._make_probe()
         *hidden, outputs = self._probe_model(tokens, training=training)
@@ -306,10 +309,15 @@ def interface_of(
         hidden_layers: See `LanguageModelInterface`.
     """
     model = language_model_of(model)
+    if hidden_layers and hasattr(model, "hidden_features"):
+        raise ValueError(
+            f"`hidden_layers` are of a functional Keras model; {type(model).__name__} "
+            "says itself what its hidden layers give."
+        )
     if _has(model, _MEMORY):
         return MemoryInterface(model)
     if _has(model, _STATES):
-        return StatesInterface(model)
+        return StatesInterface(model, hidden_layers)
     return LanguageModelInterface(model, hidden_layers)
 
 

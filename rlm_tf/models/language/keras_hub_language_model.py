@@ -103,9 +103,13 @@ class KerasHubLanguageModel(ObjectiveModel):
                 f"for windows of at most {longest} tokens, found {length}: use a "
                 "shorter `window`."
             )
-        tokens = tf.cast(tokens, tf.int32)
-        parts = {"token_ids": tokens, "padding_mask": tf.ones_like(tokens)}
-        return self.causal_lm(parts, training=training)
+        return self.causal_lm(_inputs(tokens), training=training)
+
+    def hidden_features(
+        self, tokens: tf.Tensor, states: Any = None, training: bool = False
+    ) -> list[tf.Tensor]:
+        """Returns what the backbone gives, `[[B, T, F]]`, for tokens `[B, T]`."""
+        return [self.causal_lm.backbone(_inputs(tokens), training=training)]
 
     # === Objective ===
 
@@ -145,6 +149,11 @@ class KerasHubLanguageModel(ObjectiveModel):
             "causal_lm": causal_lm,
             "bits_per_character": self.bits_per_character,
         }
+
+
+def _inputs(tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+    tokens = tf.cast(tokens, tf.int32)
+    return {"token_ids": tokens, "padding_mask": tf.ones_like(tokens)}
 
 
 def _causal_lm_class() -> Any:

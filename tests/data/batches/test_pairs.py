@@ -67,6 +67,15 @@ def test_pairs_are_neighbours_and_negatives_are_neither():
     np.testing.assert_allclose(log_proposals, expected, rtol=1e-6)
 
 
+def test_a_sentence_ends_with_its_document():
+    text = np.array([1, 2, 0, 3, 4, 5, 6, 7, 0, 8, 0])
+    pairs = SentencePairs(text, 0, 4, most_tokens=4, documents=[6, 0])
+    expected = [[1, 2, 0, -1], [3, 4, 5, 0], [6, 7, 0, -1], [8, 0, -1, -1]]
+    np.testing.assert_array_equal(pairs.sentences, expected)
+    x, second, *_ = _drawn(pairs, 20)
+    assert set(zip(x[:, 0], second[:, 0], strict=True)) == {(1, 3), (6, 8)}
+
+
 def test_no_pair_crosses_documents():
     # The third sentence begins a document; the last is one alone.
     begins = [
@@ -130,6 +139,36 @@ def test_segments_with_a_gap(gap):
         if place + 4 <= first[0] or place >= first[0] + 8 + gap
     }
     assert set(first) == set(range(40 - 8 - gap + 1))
+
+
+def test_a_text_with_just_room_for_three_segments():
+    x, second, negatives, *_ = _drawn(SegmentPairs(np.arange(30), 4, segment=9), 40)
+    np.testing.assert_array_equal(second[:, 0], x[:, 8] + 1)
+    others = negatives[:, 0]
+    assert np.all((others[:, 8] < x[:, 0]) | (others[:, 0] > second[:, 8]))
+    # In the middle there is no room for the third.
+    assert set(x[:, 0]) == {0, 1, 2, 3, 9, 10, 11, 12}
+
+
+def test_the_authors_way_clips_offsets_and_not_their_probability():
+    pairs = SentencePairs(_TEXT, 0, 8, most_tokens=8, seed=5, tail="infinite")
+    x, _, _, y, log_proposals, offsets, _ = _drawn(pairs)
+    most = 4 - _numbers(x)
+    assert np.all(offsets <= most) and np.any(offsets == most)
+    np.testing.assert_array_equal(_numbers(y), _numbers(x) + 1 + offsets)
+    expected = np.log(0.3) + offsets * np.log(0.7)
+    np.testing.assert_allclose(log_proposals, expected, rtol=1e-6)
+    # All beyond the last is the last.
+    last = np.mean((offsets == most)[_numbers(x) == 1])
+    assert last == pytest.approx(0.7**3, abs=0.05)
+
+
+def test_a_text_is_no_constant_of_every_use():
+    text = np.tile(_TEXT, 3000)
+    for pairs in (SentencePairs(text, 0, 2), SegmentPairs(text, 2, segment=4)):
+        graph = tf.function(lambda step, pairs=pairs: pairs.draw(0, step))
+        traced = graph.get_concrete_function(tf.constant(0))
+        assert traced.graph.as_graph_def().ByteSize() < len(text)
 
 
 def test_no_segment_crosses_documents():
@@ -198,7 +237,12 @@ def test_pairs_are_spread_over_the_rows_of_the_window(rows):
             "no document has two sentences",
         ),
         (lambda: SegmentPairs(_TEXT, 2, segment=14), "room for two segments of 14"),
-        (lambda: SegmentPairs(_TEXT, 2, segment=9), "and a third elsewhere"),
+        (lambda: SegmentPairs(_TEXT, 2, segment=10), "and a third elsewhere"),
+        (lambda: SentencePairs(_TEXT, 0, 2, rate=0.0), r"`rate` must lie in \(0, 1\]"),
+        (lambda: SentencePairs(_TEXT, -1, 2), "`end_id` must be an integer >= 0"),
+        (lambda: SentencePairs(_TEXT, 0, 2, documents=[0.5]), "whole numbers from 0"),
+        (lambda: SentencePairs(_TEXT, 0, 2, documents=[-5]), "whole numbers from 0"),
+        (lambda: SegmentPairs(_TEXT, 2, documents=[28]), "whole numbers from 0 to 27"),
         (lambda: SegmentPairs(_TEXT, 2, gap=-1), "`gap` must be an integer >= 0"),
     ],
 )

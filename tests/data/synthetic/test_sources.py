@@ -17,6 +17,19 @@ _MARKOV = ORACLE["markov_source"]
 # === Markov chains ===
 
 
+def test_tokens_that_are_left_for_good_share_nothing():
+    """A chain that leads into another one for good has the information of that."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        inner = rng.dirichlet(np.ones(3), size=3)
+        outer = rng.dirichlet(np.ones(6), size=3)
+        whole = np.block([[inner, np.zeros((3, 3))], [outer[:, :3], outer[:, 3:]]])
+        source = MarkovSource(whole)
+        expected = MarkovSource(inner).information(1)
+        assert source.information(1) == pytest.approx(expected, abs=1e-9)
+        assert np.all(source.stationary[3:] == 0)
+
+
 def test_stationary_distribution_and_information_of_the_oracle():
     source = MarkovSource(_MARKOV["transitions"])
     np.testing.assert_allclose(source.stationary, _MARKOV["stationary"], atol=1e-12)
