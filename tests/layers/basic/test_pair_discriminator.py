@@ -115,3 +115,28 @@ def test_it_comes_back_from_its_config(rng):
 def test_mistakes(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("directions", [1, 2])
+def test_all_pairs_in_mixed_precision(policy, directions):
+    values = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    critic = PairDiscriminator(5, directions=directions, dtype=policy)
+    found = critic.all_pairs(*values)
+    assert found.dtype == critic.compute_dtype
+    for i, j in ((0, 1), (2, 0)):
+        expected = critic((values[0, i : i + 1], values[1, j : j + 1]))
+        np.testing.assert_allclose(
+            np.float32(found[i, j]), np.float32(expected[0]), atol=0.05
+        )
+
+
+def test_initial_weights():
+    """Kernels as Glorot's normal distribution, biases within 1 / sqrt(fan in)."""
+    critic = PairDiscriminator(60)
+    critic.build(((None, 20), (None, 20)))
+    kernel, bias, score_kernel, score_bias = map(np.array, critic.weights)
+    assert kernel.std() == pytest.approx(np.sqrt(2 / (100 + 60)), rel=0.05)
+    assert np.abs(bias).max() <= 0.1 and np.abs(bias).std() > 0.01
+    assert score_kernel.std() == pytest.approx(np.sqrt(2 / 61), rel=0.3)
+    assert np.abs(score_bias).max() <= 1 / np.sqrt(60)

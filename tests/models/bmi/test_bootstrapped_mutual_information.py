@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import keras
 import numpy as np
 import pytest
@@ -15,10 +17,12 @@ from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
     RegularizedLanguageModel,
+    SampledContexts,
     TransformerLanguageModel,
 )
 from rlm_tf.models.bmi.continuations import continuation
-from rlm_tf.objectives.raml import geometric_log_probs
+from rlm_tf.models.language.interface import language_model_of
+from rlm_tf.optimizers import DecoupledOptimizer
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import ResumableBatches
 from tests.references.bmi_reference import softplus
@@ -93,7 +97,15 @@ def test_phase_one_by_loops(negatives):
         expected = softplus(-score_by_loops(bmi, first, second))
         apart = [softplus(score_by_loops(bmi, first, other)) for other in others]
         assert float(found.loss[row]) == pytest.approx(expected + np.mean(apart))
-    assert 0 <= float(bmi.accuracy_metric.result()) <= 1
+    joint, apart = [], []
+    for row in range(4):
+        first, second, others = (pieces[row] for pieces in flat)
+        joint.append(score_by_loops(bmi, first, second))
+        apart.append([score_by_loops(bmi, first, other) for other in others])
+    right = np.array(joint)[:, np.newaxis] > np.array(apart)
+    assert float(bmi.accuracy_metric.result()) == pytest.approx(np.mean(right))
+    mine = np.mean(joint) - np.log(np.mean(np.exp(apart)))
+    assert float(bmi.mine_metric.result()) == pytest.approx(mine, rel=1e-5)
 
 
 @pytest.mark.parametrize("scale", ["sentence", "sum", "batch"])
@@ -255,6 +267,29 @@ def test_parts_are_clipped_apart():
         assert norm == pytest.approx(0.01, rel=1e-4)
 
 
+def test_what_each_part_is_clipped_to():
+    """What the language model has, 0.25, what is given; not what clips terms apart."""
+    apart = InducedModelMatching(
+        language_model(dtype="float32"),
+        KneserNey(2).fit(TEXT, V),
+        InBatchContexts(separate_clipping=True),
+        clip_norm=0.3,
+    )
+    for bmi, expected in (
+        (wrapped(), {"discriminator": 0.25}),
+        (wrapped(language_model(clip_norm=5.0)), {"model": 5.0, "discriminator": 0.25}),
+        (wrapped(clip_norm=0.1), {"model": 0.1, "discriminator": 0.1}),
+        (wrapped(apart), {"discriminator": 0.25}),
+    ):
+        bmi.compile("sgd", "adam")
+        assert bmi.optimizer.clip_norms == expected
+        if bmi.model is apart:
+            continue  # A config has no contexts, which is where clipping apart is said.
+        again = BootstrappedMutualInformation.from_config(bmi.get_config())
+        again.compile("sgd")
+        assert again.optimizer.clip_norms == expected
+
+
 # === Other models, files ===
 
 
@@ -269,6 +304,74 @@ def test_imm_keeps_its_terms():
     assert {"nll", "imm", "mutual_information", "imm_coverage"} <= set(logs)
     expected = logs["nll"] + 0.3 * logs["imm"] + 0.1 * logs["mutual_information"]
     assert logs["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"gradient": "crosstalk"}])
+def test_imm_with_sampled_contexts_keeps_its_gradient(options):
+    """The same step as without BMI, where BMI has no weight."""
+    moved = []
+    for wrap in (False, True):
+        keras.utils.set_random_seed(1)
+        model = InducedModelMatching(
+            language_model(dtype="float32"),
+            KneserNey(2).fit(TEXT, V),
+            SampledContexts(TEXT, 2, 3, seed=1),
+            0.3,
+            **options,
+        )
+        if wrap:
+            model = wrapped(model, weight=0.0)
+        model.compile(keras.optimizers.SGD(0.1))
+        (tokens, start, pairs), targets, weights = batch()
+        x = (tokens, start, pairs) if wrap else (tokens, start)
+        model.train_on_batch(x, targets, weights)
+        moved.append(language_model_of(model).get_weights())
+    for found, expected in zip(*moved, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+def test_parts_of_imms_terms_are_those_of_its_model():
+    """In the authors' variant the embedding has factors of its own."""
+    imm = InducedModelMatching(
+        language_model(dtype="float32"),
+        KneserNey(2).fit(TEXT, V),
+        SampledContexts(TEXT, 2, 3, truncated=True),
+        variant="authors",
+    )
+    bmi = wrapped(imm)
+    spec = bmi.term_specs[1]
+    factor = bmi._variable_factor(spec)
+    embedding = imm.model.embedding.trainable_variables[0]
+    assert float(factor(embedding)) == 0.0
+    assert factor(bmi.discriminator.trainable_variables[0]) == 1.0
+    bmi.compile(keras.optimizers.SGD(0.1))
+    logs = bmi.train_on_batch(*batch(), return_dict=True)
+    assert {"nll", "mutual_information"} <= set(logs)
+
+
+class _WithFeatures(keras.Model):
+    """A model that says what its hidden layer gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = keras.layers.Embedding(V, 3)
+        self.softmax = keras.layers.Dense(V)
+
+    def call(self, tokens, training=False):
+        return self.softmax(self.embedding(tokens))
+
+    def hidden_features(self, tokens, states=None, training=False):
+        return [self.embedding(tokens)]
+
+
+def test_a_model_that_says_what_its_hidden_layers_give():
+    bmi = BootstrappedMutualInformation(
+        _WithFeatures(), discriminator=PairDiscriminator(3), phase_two="raml"
+    )
+    bmi.set_phase(1)
+    terms = bmi.objective_terms(*batch(), True)
+    assert np.all(np.isfinite(terms["raml"].loss))
+    assert bmi.discriminator.width == 3
 
 
 def test_a_transformer_and_a_functional_model():
@@ -316,6 +419,11 @@ def test_a_file_holds_both_models_and_no_text(tmp_path):
     sentences = SentencePairs(TEXT, 0, 2, most_tokens=6).sentences
     pair = sentences[:3], sentences[3:6]
     np.testing.assert_array_equal(again.pair_scores(*pair), bmi.pair_scores(*pair))
+    with zipfile.ZipFile(tmp_path / "model.keras") as file:
+        whole = b"".join(file.read(name) for name in file.namelist())
+    assert (
+        TEXT.tobytes() not in whole and str(TEXT.tolist())[1:-1].encode() not in whole
+    )
     element = batch(seed=4)
     for model in (bmi, again):
         model.train_on_batch(*element)
@@ -323,9 +431,46 @@ def test_a_file_holds_both_models_and_no_text(tmp_path):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
+def test_a_file_in_mixed_precision_has_all_of_the_optimisers(tmp_path):
+    bmi = wrapped(language_model(dtype="mixed_float16"))
+    bmi.compile(keras.optimizers.Adam(0.1))
+    bmi.train_on_batch(*batch())
+    bmi.save(tmp_path / "model.keras")
+    again = rlm_tf.load_model(tmp_path / "model.keras")
+    for found, expected in zip(
+        again.optimizer.variables, bmi.optimizer.variables, strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+def _decoupled():
+    return DecoupledOptimizer(
+        {name: keras.optimizers.SGD(0.1) for name in ("model", "discriminator")}
+    )
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: wrapped(wrapped()), "`model` has BMI already"),
+        (
+            lambda: BootstrappedMutualInformation(
+                language_model(), discriminator=wrapped(_WithFeatures()).discriminator
+            ),
+            "`discriminator` was built for 3 features of a sentence; Regul.* has 8",
+        ),
+        (
+            lambda: wrapped(hidden_layers=("nope",)),
+            "RegularizedLanguageModel says itself what its hidden layers give",
+        ),
+        (
+            lambda: wrapped().compile(_decoupled(), "adam"),
+            "a DecoupledOptimizer has the discriminator's optimiser",
+        ),
+        (
+            lambda: wrapped(clip_norm=1.0).compile(_decoupled()),
+            "leave `discriminator_optimizer` and the model's `clip_norm` out",
+        ),
         (lambda: wrapped(pooling="sum"), "`pooling` must be one of max, last, mean"),
         (lambda: wrapped(phase_two="x"), "`phase_two` must be one of"),
         (lambda: wrapped(scale="x"), "`scale` must be one of sentence, sum, batch"),
@@ -340,11 +485,3 @@ def test_a_file_holds_both_models_and_no_text(tmp_path):
 def test_mistakes(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_proposals_are_those_of_the_data():
-    (_, _, pairs), *_ = batch(pairs=8, rate=0.4)
-    offsets = np.reshape(pairs.offsets, -1)
-    given = np.reshape(pairs.log_proposals, -1)
-    zero = geometric_log_probs([0], [11], rate=0.4)
-    assert np.all(given[offsets == 0] >= float(zero[0]) - 1e-3)

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.models import (
+    AWDLanguageModel,
     InBatchContexts,
     InducedModelMatching,
 )
@@ -317,3 +318,26 @@ def test_mistakes_get_clear_errors():
         wrap(language_model, fixtures.restricted_model(3), sampled, variant="authors")
     # What failed owns nothing.
     wrap(language_model, restricted, sampled, variant="authors")
+
+
+def test_terms_that_would_be_left_out_are_refused():
+    restricted = fixtures.restricted_model()
+    options = {"embedding_width": 3, "units": (4,), "mixture_components": 1}
+    with pytest.raises(ValueError, match="AWDLanguageModel also trains on activation"):
+        InducedModelMatching(
+            AWDLanguageModel(fixtures.VOCABULARY, **options), restricted
+        )
+
+
+def test_steps_in_proportion_to_the_window_stay():
+    model = AWDLanguageModel(
+        fixtures.VOCABULARY,
+        embedding_width=3,
+        units=(4,),
+        mixture_components=1,
+        activation_penalty=0.0,
+        temporal_penalty=0.0,
+        base_window=10,
+    )
+    imm = InducedModelMatching(model, fixtures.restricted_model())
+    assert float(imm.step_factor(np.zeros((2, 5), np.int32))) == 0.5

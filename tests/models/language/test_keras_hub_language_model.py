@@ -14,7 +14,9 @@ import rlm_tf
 from rlm_tf.data import Vocabulary, contiguous_batches
 from rlm_tf.evaluation import evaluate
 from rlm_tf.generation import generate, generate_text
+from rlm_tf.layers import PairDiscriminator
 from rlm_tf.models import (
+    BootstrappedMutualInformation,
     InBatchContexts,
     InducedModelMatching,
     KerasHubLanguageModel,
@@ -206,13 +208,20 @@ def test_a_preset_of_a_folder_is_the_model(model, tmp_path):
     np.testing.assert_array_equal(other(TOKENS), model(TOKENS))
 
 
+def test_bmi_reads_the_backbone(model):
+    bmi = BootstrappedMutualInformation(model, discriminator=PairDiscriminator(3))
+    tokens = np.array([[1, 2, 0, -1]])
+    (hidden,) = model.hidden_features(tokens[:, :3])
+    assert bmi.discriminator.width == hidden.shape[-1]
+    phi = np.max(hidden, axis=1)
+    np.testing.assert_allclose(bmi.features(tokens), phi, rtol=1e-5, atol=1e-6)
+
+
 def test_mistakes_are_named(model, monkeypatch):
     with pytest.raises(ValueError, match=r"at most 24 tokens, found 30"):
         model(STREAM[np.newaxis, :30])
     with pytest.raises(ValueError, match="must be a keras_hub"):
         KerasHubLanguageModel(keras.Sequential())
-    with pytest.raises(ValueError, match="hidden layers"):
-        rlm_tf.models.language.interface.interface_of(model).hidden_features(TOKENS)
     monkeypatch.setitem(sys.modules, "keras_hub", None)
     with pytest.raises(ValueError, match="needs the package keras-hub"):
         KerasHubLanguageModel(model.causal_lm)
