@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import rlm_tf
 from rlm_tf.data import Vocabulary, contiguous_batches
 from rlm_tf.evaluation import evaluate
 from rlm_tf.generation import generate, generate_text
