@@ -5,11 +5,13 @@
     rlm_tf coherence --text=a.txt --model=TRAINED --output_dir=DIR
 
 Estimates the mutual information of two segments of 40 tokens with some tokens between
-them, in nats: how much one tells of the other (Cao and Xu 2019). A critic learns on
-eight tenths of a text to tell segments that belong together from others, and is tested
-on a tenth that it has not seen. Models are sampled first. All texts are cut to the
-shortest. Beside it stand bounds, and the same of shuffled words and sentences. Killed
-or interrupted, the same command goes on.
+them, in nats: how much one tells of the other (Cao and Xu 2019). A critic learns on all
+but two of --folds blocks of a text to tell segments that belong together from others,
+and is tested on one that it has not seen. Models are sampled first. All texts are cut
+to the shortest. Beside it stand bounds, and the same of the first text with words and
+sentences shuffled. A critic needs text to learn from: of some thousand words it finds
+nothing, of some ten thousand part of what there is. Killed or interrupted, the same
+command goes on; other --gaps are added.
 """
 
 from __future__ import annotations

@@ -13,14 +13,19 @@ import time
 import numpy as np
 import pytest
 
-from rlm_tf.commands.information import running, sources
+from rlm_tf.commands.information import estimating, running, sources, writing
+from rlm_tf.commands.information.estimating import Job
 from rlm_tf.commands.information.settings import (
     CoherenceSettings,
     check_coherence_settings,
 )
 from rlm_tf.data import MarkovSource, Vocabulary
-from rlm_tf.evaluation import segment_information
+from rlm_tf.evaluation import SegmentInformation, segment_information
 from rlm_tf.evaluation.information import critic_training
+from rlm_tf.evaluation.information.segment_information import (
+    FoldInformation,
+    estimate,
+)
 from rlm_tf.layers import LSTMCell
 from rlm_tf.models import RegularizedLanguageModel
 
@@ -68,7 +73,7 @@ def test_the_report_of_two_texts(given, capsys):
     assert [(row["text"], row["gap"]) for row in found["rows"]] == [
         (text, gap) for text in given.text for gap in (0, 2)
     ]
-    kinds = [(row["shuffled"], row["gap"]) for row in found["controls"]]
+    kinds = [(row["order"], row["gap"]) for row in found["controls"]]
     assert kinds == [(k, g) for k in ("words", "sentences") for g in (0, 2)]
     # The rows are those of the function on the same ids.
     (source, _) = sources.read_sources(given)
@@ -88,6 +93,96 @@ def test_the_report_of_two_texts(given, capsys):
     assert "done before" in capsys.readouterr().out
     with pytest.raises(ValueError, match="segment was 3 and is 4"):
         running.run(dataclasses.replace(given, segment=4))
+    # Another gap is added; what is known is not computed again.
+    running.run(dataclasses.replace(given, gaps=(2, 1)))
+    printed = capsys.readouterr().out
+    assert "gap 1: fold 1/3" in printed and "gap 2: fold" not in printed
+    assert {row["gap"] for row in _report(given)["rows"]} == {1, 2}
+
+
+def _information(mine, shuffled, pairs=100):
+    return SegmentInformation(
+        estimate(mine), estimate(mine), estimate(shuffled), 9.0, pairs, [50] * 3, 0.0
+    )
+
+
+def test_what_should_not_be_believed():
+    good = _information([0.5, 0.6, 0.7], [0.0, 0.01, 0.0])
+    job = Job(0, "a", 10)
+    assert writing.warnings_of([(job, good)]) == []
+    cases = (
+        (_information([0.0] * 3, [0.0] * 3), "nothing was found beyond two standard"),
+        (_information([-0.4, 0.5, 0.1], [0.0] * 3), "nothing was found beyond two"),
+        (_information([0.5, 0.6, 0.7], [0.2, 0.3, 0.2]), "half a block apart show 0.2"),
+        (good._replace(pairs=7), "only 7 pairs to be tested on"),
+    )
+    for info, expected in cases:
+        (line,) = writing.warnings_of([(job, info)])
+        assert line.startswith("a, gap 10: ") and expected in line
+    # Shuffled texts are to find nothing.
+    assert writing.warnings_of([(job._replace(shuffled="words"), cases[0][0])]) == []
+
+
+def test_texts_are_compared_fold_by_fold():
+    first, second = (
+        _information(folds, [0.0] * 3) for folds in ([0.5, 0.6, 0.7], [0.7, 0.8, 1.0])
+    )
+    lines = writing.differences_of(
+        [(Job(0, "a", 10), first), (Job(1, "b", 10), second), (Job(1, "b", 0), first)]
+    )
+    assert lines == ["b less a, gap 10: +0.233 ± 0.033 nats"]
+
+
+def test_controls_learn_on_as_much_text_as_the_text(given, monkeypatch):
+    """Of its folds, some: not fewer and larger ones."""
+    made = []
+
+    class Recorded:
+        def __init__(self, tokens, *, folds, **options):
+            made.append(folds)
+
+        def fold(self, number, dropout, *, control):
+            return FoldInformation(0.5 + number, 0.0, 0.0, 60, 60, 50, 0.0)
+
+    monkeypatch.setattr(estimating, "SegmentEstimator", Recorded)
+    given = dataclasses.replace(given, folds=6, gaps=(1,))
+    running.run(given)
+    assert made == [6] * 4
+    found = _report(given)
+    assert [row["folds"] for row in found["controls"]] == [3, 3]
+    assert [row["mine"] for row in found["controls"]] == [1.5, 1.5]
+    assert [len(row["mine"]) for row in found["details"]] == [6, 6]
+
+
+def test_a_text_of_few_sentences_has_no_control_of_them(given, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text(_text(900, 1).replace(".", "") + ".")
+    sources_of = [*sources.read_sources(given)]
+    jobs = estimating.jobs_of(sources.of_one_length(sources_of, 100), (1,), True)
+    assert [job.shuffled for job in jobs] == ["", "", "words"]
+
+
+def test_damaged_folds_are_refused(given):
+    folder = pathlib.Path(given.output_dir) / "folds"
+    streams = sources.of_one_length([*sources.read_sources(given)], 100)
+    folder.mkdir(parents=True)
+    (folder / "text1_gap1.json").write_text('{"folds": [{"mine": 1}]}')
+    with pytest.raises(ValueError, match=r"text1_gap1.json is damaged \(its folds\)"):
+        [
+            *estimating.estimates(
+                [Job(0, "a", 1)],
+                streams,
+                folder,
+                segment=3,
+                folds=3,
+                critic="separable",
+                seed=0,
+            )
+        ]
+
+
+def test_an_output_folder_that_cannot_be_made(given):
+    with pytest.raises(ValueError, match="--output_dir=/dev/null/x cannot be written"):
+        running.run(dataclasses.replace(given, output_dir="/dev/null/x"))
 
 
 @pytest.mark.usefixtures("few_steps")

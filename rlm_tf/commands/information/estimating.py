@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rlm_tf.command_line.json_files import read_json, with_nulls, write_json
 from rlm_tf.commands.information.sources import Streams, shuffled
 from rlm_tf.evaluation import SegmentInformation
@@ -19,8 +21,11 @@ from rlm_tf.evaluation.information.segment_information import (
     joint_information,
 )
 
-# A control is to be about zero, or about what is known; it needs no small error.
+# Of the folds of a text only so many are computed for a control, which needs no small
+# error. Its critics must learn on as much text as those of the text.
 _CONTROL_FOLDS = 3
+# With fewer sentences their order is too much like that of the text.
+_LEAST_SENTENCES = 50
 _REMEDY = "remove it, or say --overwrite"
 CONTROLS = ("words", "sentences")
 
@@ -54,13 +59,17 @@ class Job(NamedTuple):
 
 
 def jobs_of(streams: Streams, gaps: Sequence[int], controls: bool) -> list[Job]:
-    """Returns what is to be estimated, controls of the first text last."""
+    """Returns what is to be estimated, controls of the first text last.
+
+    A text of few sentences has no control of shuffled ones.
+    """
     names = list(enumerate(streams.names))
     jobs = [Job(place, name, gap) for place, name in names for gap in gaps]
     if controls:
-        jobs += [
-            Job(0, streams.names[0], gap, what) for what in CONTROLS for gap in gaps
-        ]
+        kinds = [*CONTROLS]
+        if np.count_nonzero(streams.ends[0]) < _LEAST_SENTENCES:
+            kinds.remove("sentences")
+        jobs += [Job(0, streams.names[0], gap, what) for what in kinds for gap in gaps]
     return jobs
 
 
@@ -117,7 +126,7 @@ def estimates(
                     tokens,
                     segment=segment,
                     gap=job.gap,
-                    folds=wanted,
+                    folds=folds,
                     seed=seed,
                     critic=critic,
                 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
+import numpy as np
 
 matplotlib.use("Agg")
 
@@ -21,7 +22,10 @@ from rlm_tf.evaluation import SegmentInformation
 
 Found = Sequence[tuple[Job, SegmentInformation]]
 _GREYS = ("#999999", "#555555")
-_NEAR_CEILING = 0.8
+# Test pairs of a fold; with fewer an estimate is taken with caution.
+_FEW_PAIRS = 50
+# Nats where there should be none that are not worth a word.
+_NOTHING = 0.05
 
 
 def rows_of(found: Found, tokens: int) -> list[dict[str, Any]]:
@@ -43,17 +47,36 @@ def rows_of(found: Found, tokens: int) -> list[dict[str, Any]]:
     ]
 
 
+def details_of(found: Found) -> list[dict[str, Any]]:
+    """Returns what folds say, row by row."""
+    return [
+        {
+            "text": job.name,
+            "gap": job.gap,
+            "pairs": info.pairs,
+            "dropout": info.dropout,
+            "steps": info.steps,
+            "mine": info.mine.folds,
+            "nwj": info.nwj.folds,
+            "shuffled": info.shuffled.folds,
+        }
+        for job, info in found
+        if not job.shuffled
+    ]
+
+
 def controls_of(found: Found, tokens: int) -> list[dict[str, Any]]:
     """Returns the rows of shuffled texts."""
     return [
         {
             "text": job.name,
-            "shuffled": job.shuffled,
+            "order": job.shuffled,
             "gap": job.gap,
             "tokens": tokens,
             "mine": info.mine.mean,
             "sd": info.mine.deviation,
             "se": info.mine.standard_error,
+            "folds": len(info.mine.folds),
         }
         for job, info in found
         if job.shuffled
@@ -73,7 +96,7 @@ def table_of(rows: list[dict[str, Any]], controls: list[dict[str, Any]]) -> str:
     for row in controls:
         lines.append(
             (
-                f"{row['text']}, {row['shuffled']} shuffled",
+                f"{row['text']}, {row['order']} shuffled",
                 str(row["gap"]),
                 *(f"{row[name]:.3f}" for name in ("mine", "se", "sd")),
                 "",
@@ -84,30 +107,64 @@ def table_of(rows: list[dict[str, Any]], controls: list[dict[str, Any]]) -> str:
     return "\n".join(markdown_table(lines))
 
 
-def warnings_of(rows: list[dict[str, Any]]) -> list[str]:
+def warnings_of(found: Found) -> list[str]:
     """Returns lines about estimates that should not be believed."""
-    found = []
-    for row in rows:
-        where = f"{row['text']}, gap {row['gap']}"
-        if row["mine"] > _NEAR_CEILING * row["ceiling"]:
-            found.append(
-                f"{where}: near the ceiling of {row['ceiling']:.2f} nats that so few "
-                "pairs can show; take more text"
+    lines = []
+    for job, info in found:
+        if job.shuffled:
+            continue
+        where = f"{job.name}, gap {job.gap}"
+        if info.pairs < _FEW_PAIRS:
+            lines.append(
+                f"{where}: a fold has only {info.pairs} pairs to be tested on; take "
+                "more text, fewer --folds or a shorter --segment"
             )
-        if abs(row["shuffled"]) > max(0.05, 4 * row["se"]):
-            found.append(
-                f"{where}: re-paired segments show {row['shuffled']:.3f} nats where "
-                "there are none: the text is too short"
+        if info.mine.mean < 2 * info.mine.standard_error or info.mine.mean == 0:
+            lines.append(
+                f"{where}: nothing was found beyond two standard errors: too little "
+                "text to learn from, or segments share nothing"
             )
-    return found
+        null = info.shuffled
+        if null.mean > max(_NOTHING, 2 * null.standard_error):
+            lines.append(
+                f"{where}: segments half a block apart show {null.mean:.3f} nats, "
+                "which should be about none: take more text"
+            )
+    return lines
+
+
+def differences_of(found: Found) -> list[str]:
+    """Returns lines that compare each text with the first, fold by fold."""
+    first: dict[int, tuple[Job, SegmentInformation]] = {}
+    lines = []
+    for job, info in found:
+        if job.shuffled:
+            continue
+        base, own = first.setdefault(job.gap, (job, info))
+        if base is job:
+            continue
+        found_less = np.subtract(info.mine.folds, own.mine.folds)
+        error = found_less.std(ddof=1) / np.sqrt(len(found_less))
+        lines.append(
+            f"{job.name} less {base.name}, gap {job.gap}: {found_less.mean():+.3f} ± "
+            f"{error:.3f} nats"
+        )
+    return lines
 
 
 def write(
-    folder: pathlib.Path, content: dict[str, Any], table: str, segment: int
+    folder: pathlib.Path, content: dict[str, Any], text: str, segment: int
 ) -> None:
-    """Writes report.json, table.md and information.png."""
+    """Writes report.json, table.md and information.png.
+
+    Args:
+        folder: Of the files.
+        content: Of the report.
+        text: Table and what stands below it.
+        segment: Tokens of a segment.
+    """
     write_json(folder / "report.json", with_nulls(content))
-    write_beside(folder / "table.md", (table + "\n").encode())
+    write_beside(folder / "table.md", (text + "\n").encode())
     write_beside(
         folder / "information.png",
         curve(content["rows"], content["controls"], segment),
@@ -127,7 +184,8 @@ def curve(
         _line(axes, group, label=name, marker="o")
     shuffles: dict[str, list[dict[str, Any]]] = {}
     for row in controls:
-        shuffles.setdefault(f"{row['shuffled']} shuffled", []).append(row)
+        name = f"{row['text']}, {row['order']} shuffled"
+        shuffles.setdefault(name, []).append(row)
     for (name, group), grey in zip(shuffles.items(), _GREYS, strict=False):
         _line(axes, group, label=name, color=grey, linestyle="--", marker=".")
     axes.axhline(0, color="#dddddd", linewidth=1, zorder=0)

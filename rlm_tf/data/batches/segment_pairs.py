@@ -17,8 +17,9 @@ from rlm_tf.objectives.raml import Tail
 class SegmentPairs(TextPairs):
     """As `SentencePairs`, of segments of equal length instead of sentences.
 
-    X begins anywhere where there is room for the others, Y* begins `gap` tokens behind its end, Y- anywhere where it
-    overlaps neither nor what is between them, and Y g whole segments behind Y*.
+    X begins anywhere where there is room for the others, Y* begins `gap` tokens behind
+    its end, Y- anywhere where it overlaps neither nor what is between them, and Y g
+    whole segments behind Y*.
 
     Args:
         tokens: int `[N]`, the text.

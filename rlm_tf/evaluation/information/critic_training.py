@@ -27,12 +27,22 @@ class Split(NamedTuple):
     first: np.ndarray
     second: np.ndarray
 
-    def repaired(self, rng: np.random.Generator) -> Split:
-        """Returns the same segments in other pairs."""
-        return Split(self.first, rng.permutation(self.second))
+    def apart(self, segment: int) -> np.ndarray:
+        """Returns which X and Y belong to other pairs and share no place, `[N, N]`."""
+        distance = self.first[:, np.newaxis] - self.second
+        return (np.abs(distance) >= segment) & ~np.eye(len(self.first), dtype=bool)
 
 
 class Trained(NamedTuple):
+    """What a critic finds, and the steps after which it is best; 0: it finds nothing.
+
+    Attributes:
+        valid: `mine` of the validation pairs, at least 0.
+        mine: Of the test pairs.
+        nwj: Likewise.
+        steps: Of training.
+    """
+
     valid: float
     mine: float
     nwj: float
@@ -73,7 +83,11 @@ class CriticTrainer:
         rng: np.random.Generator,
         dropout: float,
     ) -> Trained:
-        """Trains a critic anew and tests it."""
+        """Trains a critic anew and tests it.
+
+        Where no step finds anything on the validation pairs, the critic is a constant,
+        and the estimates are 0.
+        """
         self._critic.restart()
         self._critic.dropout.assign(dropout)
         for moments in self._moments:
@@ -100,6 +114,8 @@ class CriticTrainer:
                 stale += 1
                 if stale >= _PATIENCE:
                     break
+        if best <= 0:
+            return Trained(0.0, 0.0, 0.0, 0)
         self._critic.set_weights(weights)
         _, apart = self._split_scores(valid)
         constant = float(np.logaddexp.reduce(apart)) - math.log(len(apart))
@@ -120,7 +136,7 @@ class CriticTrainer:
             for i in range(0, len(split.first), _ROWS)
         ]
         scores = np.concatenate(rows).astype(np.float64)
-        apart = ~np.eye(len(scores), dtype=bool)
+        apart = split.apart(self._segment)
         if self._objective == "info_nce":
             # It leaves a critic free to add anything to all pairs of an x.
             others = np.where(apart, scores, -np.inf)

@@ -13,7 +13,8 @@ from rlm_tf.seeds import Seeds
 Kind = Literal["separable", "mlp", "large"]
 KINDS: tuple[Kind, ...] = ("separable", "mlp", "large")
 _WIDTH, _LARGE_WIDTH = 64, 256
-_SCALE = 0.3
+# Of embeddings: a critic that begins with scores near 0 need not unlearn them.
+_SCALE = 0.05
 
 
 class Critic(tf.Module, abc.ABC):

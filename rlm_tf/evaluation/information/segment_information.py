@@ -19,6 +19,8 @@ from rlm_tf.evaluation.information.critic_training import (
 from rlm_tf.evaluation.information.critics import KINDS, Kind
 
 _LEAST_FOLDS = 3
+# Test pairs of a fold; with fewer an estimate says nothing at all.
+_LEAST_PAIRS = 5
 # Pairs that a critic is validated and tested on, at most.
 _MOST_PAIRS = 2000
 # Shares of positions that are dropped in training; the best is found on fold 0.
@@ -49,10 +51,10 @@ class SegmentInformation(NamedTuple):
         mine: Eq. (4) of Cao and Xu (2019) on test pairs.
         nwj: The bound of Nguyen, Wainwright and Jordan with the validation pairs'
             constant: of no sample more on average than the information is.
-        shuffled: `mine` of critics trained and tested on pairs that were re-paired,
-            which share nothing.
-        ceiling: Log of the number of test pairs drawn apart: estimates near it mean
-            nothing.
+        shuffled: `mine` of critics trained and tested on pairs of segments half a block
+            apart, which share next to nothing.
+        ceiling: Log of the number of test pairs drawn apart: what lies near it means
+            nothing (folds of few pairs may even be above).
         pairs: Test pairs of a fold that occur together.
         steps: Training steps of each fold's best critic.
         dropout: Share of positions that were dropped in training.
@@ -75,7 +77,8 @@ class FoldInformation(NamedTuple):
         nwj: Likewise.
         shuffled: Likewise; nan where no such critic was trained.
         pairs: Test pairs.
-        steps: Training steps of the best critic.
+        apart: Test pairs drawn apart.
+        steps: Training steps of the best critic; 0: it finds nothing.
         dropout: Share of positions that were dropped in training.
     """
 
@@ -83,13 +86,14 @@ class FoldInformation(NamedTuple):
     nwj: float
     shuffled: float
     pairs: int
+    apart: int
     steps: int
     dropout: float
 
 
 def check_length(length: int, segment: int, gap: int, folds: int) -> None:
-    """Raises ValueError if a text is too short for two pairs in each fold."""
-    least = folds * (3 * segment + gap)
+    """Raises ValueError if a text is too short for some pairs in each fold."""
+    least = folds * ((_LEAST_PAIRS + 1) * segment + gap)
     if length < least:
         raise ValueError(
             f"segment_information: {folds} folds of pairs of {segment} tokens, {gap} "
@@ -146,6 +150,13 @@ class SegmentEstimator:
         self.seed = seed
         self.stride = stride
         self._edges = np.linspace(0, len(stream), folds + 1).astype(np.int64)
+        fewest = min(len(self._spaced(block).first) for block in range(folds))
+        if fewest < _LEAST_PAIRS:
+            raise ValueError(
+                f"{name}: with `stride` {stride} a fold has {fewest} pairs to be "
+                f"tested on, at least {_LEAST_PAIRS} are needed. Give fewer `folds`, "
+                "a shorter `stride` or more text."
+            )
         self._trainer = CriticTrainer(stream, segment, critic, objective, seed)
 
     def fold(
@@ -156,23 +167,26 @@ class SegmentEstimator:
         Args:
             number: Of the fold, from 0.
             dropout: Share of positions dropped in training; None: the best of some.
-            control: Whether a critic of pairs that were re-paired is trained, too.
+            control: Whether a critic of pairs that share nothing is trained, too.
         """
         blocks = [(number + i) % self.folds for i in range(self.folds)]
-        test, valid = (self._spaced(block) for block in blocks[:2])
-        train = self._all(blocks[2:])
+        splits = [*map(self._spaced, blocks[:2]), self._joined(blocks[2:])]
+        test, valid, train = splits
         rng = np.random.default_rng([self.seed, number])
         tried = [
             (rate, self._trainer.estimate(train, valid, test, rng, rate))
             for rate in (_DROPOUTS if dropout is None else (dropout,))
         ]
         rate, found = max(tried, key=lambda each: each[1].valid)
-        shuffled, pairs = math.nan, len(test.first)
+        shuffled, apart = math.nan, int(np.sum(test.apart(self.segment)))
         if control:
-            train, valid, test = (s.repaired(rng) for s in (train, valid, test))
-            shuffled = self._trainer.estimate(train, valid, test, rng, rate).mine
+            others = [_half_turned(self._spaced(block)) for block in blocks[:2]]
+            rest = self._joined(blocks[2:], half_turned=True)
+            shuffled = self._trainer.estimate(
+                rest, others[1], others[0], rng, rate
+            ).mine
         return FoldInformation(
-            found.mine, found.nwj, shuffled, pairs, found.steps, rate
+            found.mine, found.nwj, shuffled, len(test.first), apart, found.steps, rate
         )
 
     def _spaced(self, block: int) -> Split:
@@ -185,14 +199,26 @@ class SegmentEstimator:
         first = np.arange(begin, end - span + 1, step)
         return Split(first, first + segment + self.gap)
 
-    def _all(self, blocks: list[int]) -> Split:
+    def _joined(self, blocks: list[int], half_turned: bool = False) -> Split:
         """Returns all pairs of some blocks."""
-        span = 2 * self.segment + self.gap
-        first = np.concatenate(
-            [np.arange(self._edges[b], self._edges[b + 1] - span + 1) for b in blocks]
-        )
-        first = first[first % self.stride == 0]
-        return Split(first, first + self.segment + self.gap)
+        splits = []
+        for block in blocks:
+            end = self._edges[block + 1] - 2 * self.segment - self.gap
+            first = np.arange(self._edges[block], end + 1)
+            first = first[first % self.stride == 0]
+            splits.append(Split(first, first + self.segment + self.gap))
+        if half_turned:
+            splits = [*map(_half_turned, splits)]
+        return Split(*(np.concatenate(side) for side in zip(*splits, strict=True)))
+
+
+def _half_turned(block: Split) -> Split:
+    """Returns each X of a block with the Y of half a block behind.
+
+    Unlike pairs in random order, neighbours stay neighbours: what a critic can learn by
+    heart of true pairs, it can of these.
+    """
+    return Split(block.first, np.roll(block.second, len(block.second) // 2))
 
 
 def segment_information(
@@ -212,8 +238,10 @@ def segment_information(
     text is cut into `folds` contiguous blocks, of which fold k tests a critic, k + 1
     stops its training, and the others train it; no pair lies over an edge. A critic is
     trained by Eq. (6) on all pairs of a batch, until `mine` of the validation pairs has
-    not risen for some time. How many positions are dropped meanwhile is chosen on the
-    validation pairs of the first fold: none where words are few, most in real text.
+    not risen for some time; where it never rises above 0, the estimate is 0. How many
+    positions are dropped meanwhile is chosen on the validation pairs of the first fold
+    (block 1, which fold 1 tests): none where words are few, most in real text. Pairs
+    drawn apart that share tokens do not count.
 
     The estimate grows with the text, as critics need examples: compare texts of one
     length.
@@ -250,14 +278,13 @@ def segment_information(
 
 def joint_information(folds: Sequence[FoldInformation]) -> SegmentInformation:
     """Returns what folds say together."""
-    pairs = min(fold.pairs for fold in folds)
     mine, nwj, shuffled, *_ = zip(*folds, strict=True)
     return SegmentInformation(
         mine=estimate(mine),
         nwj=estimate(nwj),
         shuffled=estimate(shuffled),
-        ceiling=math.log(max(pairs * (pairs - 1), 1)),
-        pairs=pairs,
+        ceiling=math.log(max(min(fold.apart for fold in folds), 1)),
+        pairs=min(fold.pairs for fold in folds),
         steps=[fold.steps for fold in folds],
         dropout=folds[0].dropout,
     )

@@ -37,7 +37,10 @@ def test_it_comes_near_a_known_information_and_not_above(few_steps):
     assert found.nwj.mean == pytest.approx(found.mine.mean, abs=0.05)
     assert abs(found.shuffled.mean) < 0.05
     assert found.dropout == 0.0
-    assert found.ceiling == pytest.approx(math.log(found.pairs * (found.pairs - 1)))
+    # Two X each share a token with the Y of an earlier one: not drawn apart.
+    number = found.pairs
+    apart = number * (number - 1) - (number - 1) - (number - 2)
+    assert found.ceiling == pytest.approx(math.log(apart))
     for each in (found.mine, found.nwj, found.shuffled):
         assert each.mean == pytest.approx(np.mean(each.folds))
         assert each.deviation == pytest.approx(np.std(each.folds, ddof=1))
@@ -68,6 +71,16 @@ def test_other_objectives_and_critics(few_steps, monkeypatch, objective):
     assert 0.5 * _SOURCE.information(0) < found.mine.mean
 
 
+def test_a_critic_that_finds_nothing_is_a_constant(few_steps, monkeypatch):
+    """Words in random order: no negative information."""
+    monkeypatch.setattr(module, "_DROPOUTS", (0.0,))
+    text = np.random.default_rng(0).integers(200, size=900)
+    found = segment_information(text, segment=5, gap=0, folds=3)
+    for fold, steps in zip(found.mine.folds, found.steps, strict=True):
+        assert (fold == 0.0) == (steps == 0)
+    assert 0 in found.steps
+
+
 def test_a_fold_does_not_depend_on_those_before(few_steps, monkeypatch):
     monkeypatch.setattr(critic_training, "_MOST_STEPS", 50)
     options = {"segment": 2, "gap": 0, "folds": 3, "seed": 4}
@@ -85,10 +98,10 @@ def test_a_fold_does_not_depend_on_those_before(few_steps, monkeypatch):
 
 @pytest.mark.parametrize("gap", [0, 3])
 def test_no_pair_lies_over_an_edge(gap):
-    edges = np.linspace(0, 101, 5).astype(int)
-    text = np.arange(101) % 7
+    edges = np.linspace(0, 161, 5).astype(int)
+    text = np.arange(161) % 7
     estimator = module.SegmentEstimator(text, segment=5, gap=gap, folds=4)
-    train = estimator._all([1, 3])
+    train = estimator._joined([1, 3])
     expected = [
         first
         for block in (1, 3)
@@ -101,12 +114,29 @@ def test_no_pair_lies_over_an_edge(gap):
     assert spaced.first[0] == edges[1]
     assert spaced.second[-1] + 5 <= edges[2]
     np.testing.assert_array_equal(np.diff(spaced.first), 5)
+    # Pairs that share nothing have the same segments, from half a block away.
+    turned = estimator._joined([1, 3], half_turned=True)
+    np.testing.assert_array_equal(turned.first, train.first)
+    for block in (1, 3):
+        inside = (train.first >= edges[block]) & (train.first < edges[block + 1])
+        ours, theirs = train.second[inside], turned.second[inside]
+        np.testing.assert_array_equal(np.sort(theirs), ours)
+        away = np.abs(theirs - ours)
+        assert np.all(np.abs(away - len(ours) / 2) <= 1)
+
+
+def test_pairs_that_share_tokens_are_not_drawn_apart():
+    first = np.array([0, 5, 10])
+    for gap, expected in ((0, {(1, 0), (2, 1)}), (3, {(1, 0), (2, 0), (2, 1)})):
+        split = critic_training.Split(first, first + 5 + gap)
+        shared = ~split.apart(5) & ~np.eye(3, dtype=bool)
+        assert {(int(i), int(j)) for i, j in np.argwhere(shared)} == expected
 
 
 def test_segments_begin_at_multiples_of_a_stride():
-    text = np.arange(103) % 7
+    text = np.arange(133) % 7
     estimator = module.SegmentEstimator(text, segment=4, gap=4, folds=3, stride=4)
-    for split in (estimator._all([0, 2]), estimator._spaced(1)):
+    for split in (estimator._joined([0, 2]), estimator._spaced(1)):
         assert len(split.first) > 1
         assert not np.any(split.first % 4) and not np.any(split.second % 4)
 
@@ -148,6 +178,7 @@ def test_critics_score_every_pair_and_begin_anew(rng, kind):
         ({"critic": "deep"}, "`critic` must be one of separable, mlp, large"),
         ({"objective": "x"}, "`objective` must be one of jsd, nwj, info_nce"),
         ({"gap": -1}, "`gap` must be an integer >= 0"),
+        ({"stride": 900}, "with `stride` 900 a fold has 0 pairs to be tested on"),
     ],
 )
 def test_mistakes(options, message):
