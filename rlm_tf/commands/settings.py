@@ -23,6 +23,8 @@ DROPOUTS = {
     "lstm": ("inputs", "between layers", "states", "outputs"),
     "transformer": ("inputs and in blocks", "outputs"),
 }
+# What the discriminator of BMI sees of a line.
+_POOLINGS = ("max", "mean", "last")
 EMBEDDED = "python-docs"
 # Files of a trained model's folder; the second is written last.
 SETTINGS = "settings.json"
@@ -69,7 +71,15 @@ class TrainSettings:
         "Whether a discriminator learns to tell neighbouring lines from others "
         "meanwhile (BMI), and the export scores pairs of texts.",
     )
-    bmi_weight: float = setting(0.1, "Of BMI, both phases.")
+    bmi_weight: float = setting(0.1, "Of BMI, both phases, at first.")
+    bmi_half_life: int | None = setting(
+        None, "Epochs after each of which that weight is halved; by default it stays."
+    )
+    bmi_pooling: str = setting(
+        "max",
+        "What the discriminator sees of a line: max, mean or last of its features; "
+        "only last makes the model remember.",
+    )
     bmi_phase_two: str | None = setting(None, "Its second phase: raml or rl.")
     bmi_switch: int | None = setting(
         None, "The epoch after which the second phase begins."
@@ -266,6 +276,7 @@ def check_train_settings(settings: TrainSettings) -> None:
         ("batch_size", 1, math.inf),
         ("window", 1, math.inf),
         ("bmi_switch", 1, math.inf),
+        ("bmi_half_life", 1, math.inf),
     ):
         value = getattr(settings, name)
         if value is not None and not least <= value <= most:
@@ -309,8 +320,18 @@ def _check_bmi(settings: TrainSettings) -> None:
     phase, switch = settings.bmi_phase_two, settings.bmi_switch
     if phase is not None and phase not in ("raml", "rl"):
         raise ValueError(f"--bmi_phase_two must be raml or rl; found {phase!r}.")
-    if (phase is not None or switch is not None) and not settings.bmi:
-        raise ValueError("--bmi_phase_two and --bmi_switch need --bmi.")
+    if settings.bmi_pooling not in _POOLINGS:
+        raise ValueError(
+            f"--bmi_pooling must be one of {', '.join(_POOLINGS)}; found "
+            f"{settings.bmi_pooling!r}."
+        )
+    half_life = settings.bmi_half_life
+    if any(value is not None for value in (phase, switch, half_life)) and not (
+        settings.bmi
+    ):
+        raise ValueError(
+            "--bmi_phase_two, --bmi_switch and --bmi_half_life need --bmi."
+        )
     if phase is not None and switch is None:
         raise ValueError(
             f"--bmi_phase_two={phase} needs the epoch after which it begins: give "
@@ -318,3 +339,9 @@ def _check_bmi(settings: TrainSettings) -> None:
         )
     if switch is not None and phase is None:
         raise ValueError(f"--bmi_switch={switch} needs --bmi_phase_two.")
+    epochs = settings.epochs
+    if switch is not None and epochs is not None and switch >= epochs:
+        raise ValueError(
+            f"--bmi_switch={switch} must be below --epochs={epochs}: the second phase "
+            "would never begin."
+        )

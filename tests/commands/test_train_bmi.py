@@ -43,20 +43,27 @@ def given(tmp_path_factory) -> TrainSettings:
         bmi=True,
         bmi_phase_two="raml",
         bmi_switch=1,
+        bmi_half_life=1,
+        bmi_pooling="last",
     )
 
 
 def test_it_trains_and_serves_pairs(given, capsys):
     running.run(given)
     folder = pathlib.Path(str(given.output_dir))
-    assert "bmi: weight 0.1, Phase I, raml after epoch 1 (--bmi)" in (
-        capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert (
+        "bmi: weight 0.1, halved every 1 epoch, last of features, Phase I, raml after "
+        "epoch 1 (--bmi)" in printed
     )
+    assert "BMI: pairs of neighbouring lines, " in printed
+    assert "% told apart (50 %: none)\n" in printed
     rows = [json.loads(x) for x in (folder / "metrics.jsonl").read_text().splitlines()]
     assert "raml" not in rows[0] and rows[1]["raml"] > 0
     assert all(row["mutual_information"] > 0 for row in rows)
     trained = load_folder(str(folder), "test")
     assert isinstance(trained.model, BootstrappedMutualInformation)
+    assert trained.model.pooling == "last"
     loaded = tf.saved_model.load(str(folder / "saved_model"))
     found = loaded.signatures["score_pairs"](
         first=tf.constant(["one two"]), second=tf.constant(["three"])
@@ -84,12 +91,29 @@ def test_text_without_lines_has_segments(given):
     assert kind(np.ones(300, np.int32)) is SegmentPairs
 
 
+def test_what_it_did_is_said(given):
+    vocabulary = Vocabulary.build("a b c\n", "words")
+    ids = np.ones(300, np.int32)
+    corpus = Corpus("text", ids, ids, ids, vocabulary)
+    plan = type("Plan", (), {"bmi_switch": 3})()
+    said = pairs.outcome(plan, corpus, [{"pair_accuracy": 0.5}, {"pair_accuracy": 0.8}])
+    assert said == (
+        "BMI: pairs of segments of 40, 80 % told apart (50 %: none); the second phase "
+        "never began: training ended before epoch 4"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"bmi_switch": 2}, "--bmi_switch=2 must be below --epochs=2"),
+        ({"bmi_pooling": "x"}, "--bmi_pooling must be one of max, mean, last"),
         ({"bmi_switch": None}, "--bmi_phase_two=raml needs the epoch after which"),
         ({"bmi_phase_two": None}, "--bmi_switch=1 needs --bmi_phase_two"),
-        ({"bmi": False}, "--bmi_phase_two and --bmi_switch need --bmi"),
+        (
+            {"bmi": False},
+            "--bmi_phase_two, --bmi_switch and --bmi_half_life need --bmi",
+        ),
         ({"bmi_phase_two": "x"}, "--bmi_phase_two must be raml or rl; found 'x'"),
         ({"bmi_weight": -1.0}, "--bmi_weight must be positive"),
     ],

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from rlm_tf.commands.training.plan import Plan
+from rlm_tf.commands.training.plan import Plan, steps_of
 from rlm_tf.data import Corpus, SegmentPairs, SentencePairs, contiguous_batches
 from rlm_tf.layers import PairDiscriminator
 from rlm_tf.models import BootstrappedMutualInformation
 from rlm_tf.models.language.interface import language_model_of
+from rlm_tf.objective_model.term import Coefficient
 from rlm_tf.training import AfterEpochs, ResumableBatches, SwitchPhase
 
 # Tokens of a line, on average: longer ones are no sentences.
@@ -53,11 +55,41 @@ def with_bmi(
     return BootstrappedMutualInformation(
         model,
         discriminator=PairDiscriminator(seed=plan.seed),
-        weight=plan.bmi_weight,
+        weight=_weight(plan, corpus),
+        pooling=plan.bmi_pooling,  # type: ignore[arg-type]
         phase_two=plan.bmi_phase_two,  # type: ignore[arg-type]
         end_id=corpus.vocabulary.eos_id if _are_lines(corpus) else None,
         **options,
     )
+
+
+def _weight(plan: Plan, corpus: Corpus) -> Coefficient:
+    if plan.bmi_half_life is None:
+        return plan.bmi_weight
+    steps = steps_of(len(corpus.train), plan.batch_size, plan.window)
+    return keras.optimizers.schedules.ExponentialDecay(
+        plan.bmi_weight, plan.bmi_half_life * steps, 0.5, staircase=True
+    )
+
+
+def outcome(plan: Plan, corpus: Corpus, curve: Sequence[Mapping[str, Any]]) -> str:
+    """Returns what BMI did, for a person.
+
+    Args:
+        plan: The plan.
+        corpus: The corpus.
+        curve: What was logged, epoch by epoch.
+    """
+    kind = "neighbouring lines" if _are_lines(corpus) else f"segments of {_TOKENS}"
+    said = f"BMI: pairs of {kind}"
+    if curve and curve[-1].get("pair_accuracy") is not None:
+        said += f", {100 * curve[-1]['pair_accuracy']:.0f} % told apart (50 %: none)"
+    if plan.bmi_switch is not None and len(curve) <= plan.bmi_switch:
+        said += (
+            f"; the second phase never began: training ended before epoch "
+            f"{plan.bmi_switch + 1}"
+        )
+    return said
 
 
 def switch_of(plan: Plan) -> list[SwitchPhase]:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.settings import TrainSettings
 from rlm_tf.commands.training import architectures
 
@@ -62,6 +63,8 @@ class Plan:
         bmi_weight: Its weight.
         bmi_phase_two: Its second phase, or None.
         bmi_switch: The epoch after which that begins, or None.
+        bmi_half_life: Epochs after each of which the weight is halved, or None.
+        bmi_pooling: What the discriminator sees of a piece of text.
     """
 
     rule: str
@@ -89,6 +92,8 @@ class Plan:
     bmi_weight: float = 0.1
     bmi_phase_two: str | None = None
     bmi_switch: int | None = None
+    bmi_half_life: int | None = None
+    bmi_pooling: str = "max"
 
     def lines(self) -> Iterator[str]:
         """Gives a line for each choice and its reason."""
@@ -111,7 +116,10 @@ class Plan:
             phase = "Phase I"
             if self.bmi_phase_two is not None:
                 phase += f", {self.bmi_phase_two} after epoch {self.bmi_switch}"
-            shown["bmi"] = f"weight {self.bmi_weight:g}, {phase}"
+            weight = f"weight {self.bmi_weight:g}"
+            if self.bmi_half_life is not None:
+                weight += f", halved every {number_of('epoch', self.bmi_half_life)}"
+            shown["bmi"] = f"{weight}, {self.bmi_pooling} of features, {phase}"
         for name, value in shown.items():
             yield f"{name.replace('_', ' ')}: {value} ({self.reasons[name]})"
 
@@ -187,6 +195,8 @@ def first_plan(
         bmi_weight=settings.bmi_weight,
         bmi_phase_two=settings.bmi_phase_two,
         bmi_switch=settings.bmi_switch,
+        bmi_half_life=settings.bmi_half_life,
+        bmi_pooling=settings.bmi_pooling,
     )
 
 

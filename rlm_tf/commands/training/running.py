@@ -20,7 +20,7 @@ from rlm_tf.commands import model_folder
 from rlm_tf.commands.report import writing
 from rlm_tf.commands.settings import RESULTS, SETTINGS, TrainSettings
 from rlm_tf.commands.training import fitting, measuring, reading, vocabularies
-from rlm_tf.commands.training.pairs import to_keep
+from rlm_tf.commands.training.pairs import outcome, to_keep
 from rlm_tf.commands.training.plan import (
     Amounts,
     Plan,
@@ -107,6 +107,8 @@ class Run:
         )
         after = number_of("epoch", fitted.epochs)
         print(f"training ended after {after}: {fitted.why}", flush=True)
+        if plan.bmi:
+            print(outcome(plan, corpus, fitted.curve), flush=True)
         self._finish(texts, corpus, n_gram, n_gram_row, plan, fitted)
 
     # === Before training ===
@@ -128,7 +130,7 @@ class Run:
             result=RESULTS,
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,
-            defaults={"bmi": False, "bmi_weight": 0.1},
+            defaults={"bmi": False, "bmi_weight": 0.1, "bmi_pooling": "max"},
         )
 
     def read_corpus(self, texts: reading.Texts) -> tuple[Corpus, np.ndarray | None]:
