@@ -30,6 +30,14 @@ ARMS: Mapping[str, dict[str, Any]] = {
     # Pairs that share nothing.
     "random-annealed": {"annealed": True, "paired": False},
     "random-last-annealed": {"annealed": True, "paired": False, "pooling": "last"},
+    # As the best arm, as patient as any.
+    "random-full-last-annealed": {
+        "phase_two": "raml",
+        "annealed": True,
+        "paired": False,
+        "pooling": "last",
+        "patient": True,
+    },
 }
 
 
@@ -136,6 +144,7 @@ PRESETS = {
             "base-last-annealed",
             "full-last-annealed",
             "random-last-annealed",
+            "random-full-last-annealed",
         ),
         sentence_lengths=(20,),
     ),

@@ -18,6 +18,7 @@ NEEDS = ("name", "arm", "sentences", "sentence_length", "seed")
 _SHORT, _LONG, _MIDDLE = 7, 20, 3000
 _COLOURS = {
     "none": "#4c4c4c",
+    "none-patient": "#a0a0a0",
     "base": "#0072b2",
     "base-annealed": "#56b4e9",
     "base-last-annealed": "#009e73",
@@ -37,10 +38,14 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
     short = [row for row in rows if row["sentence_length"] != _LONG]
     long = [row for row in rows if row["sentence_length"] == _LONG]
-    found = {"sizes": loss_table(short), "coherence": coherence_table(short)}
+    found = {
+        "sizes": loss_table(short, "base-annealed"),
+        "phases": phase_table(rows),
+        "coherence": coherence_table(short),
+    }
     if long:
         found |= {
-            "long": loss_table(long),
+            "long": loss_table(long, "none-patient"),
             "long_coherence": coherence_table(long),
         }
     return found
@@ -62,29 +67,36 @@ def excess(row: Row) -> float:
     return row["test_nll"] - row["floor"]
 
 
-def loss_table(rows: Sequence[Row]) -> str:
-    """Returns the table of losses above the floor, beside arm `none`."""
-    lines = []
-    for size, arm, own in groups(rows):
-        plain = {
-            r["seed"]: r
-            for s, a, g in groups(rows)
-            for r in g
-            if (s, a) == (size, "none")
-        }
+def loss_table(rows: Sequence[Row], other: str) -> str:
+    """Returns the table of losses above the floor, beside `none` and another arm."""
+    by_arm = {(size, arm): own for size, arm, own in groups(rows)}
+
+    def less(size: int, arm: str, base: str) -> str:
+        known = {row["seed"]: excess(row) for row in by_arm.get((size, base), [])}
+        if arm == base:
+            return ""
         pairs = [
-            (excess(row), excess(plain[row["seed"]]))
-            for row in own
-            if row["seed"] in plain
+            (excess(row), known[row["seed"]])
+            for row in by_arm[size, arm]
+            if row["seed"] in known
+        ]
+        return paired_difference(pairs, 4)
+
+    lines = []
+    for (size, arm), own in by_arm.items():
+        accuracies = [
+            row["pair_accuracy"] for row in own if row["pair_accuracy"] is not None
         ]
         lines.append(
             (
                 f"{size:,}",
                 arm,
                 with_deviation([excess(row) for row in own], 4),
-                "" if arm == "none" else paired_difference(pairs, 4),
+                less(size, arm, "none"),
+                less(size, arm, other),
                 with_deviation([row["best_epoch"] for row in own], 0),
                 with_deviation([row["seconds_to_best"] for row in own], 0),
+                with_deviation(accuracies) if accuracies else "",
                 len(own),
             )
         )
@@ -93,9 +105,49 @@ def loss_table(rows: Sequence[Row]) -> str:
         "arm",
         "test nats a token above the floor",
         "less `none`, ± 2 standard errors",
+        f"less `{other}`",
         "epochs to the best",
         "seconds",
+        "pairs told apart",
         "seeds",
+    )
+    return table(titles, lines, (0, 1))
+
+
+def phase_table(rows: Sequence[Row]) -> str:
+    """Returns the table of what Phase II did to the validation loss."""
+    lines = []
+    for length in sorted({row["sentence_length"] for row in rows}):
+        of_length = [row for row in rows if row["sentence_length"] == length]
+        for size, arm, own in groups(of_length):
+            gains, jumps, starts = [], [], []
+            for row in own:
+                if row["phase_two_from"] is None:
+                    continue
+                # The first epoch of Phase II, counted from 0.
+                start, curve = row["phase_two_from"] - 1, row["valid_curve"]
+                gains.append(min(curve[start:]) - min(curve[:start]))
+                raw = row["raw_curve"]
+                jumps.append(raw[start] - raw[start - 1])
+                starts.append(start + 1)
+            if gains:
+                lines.append(
+                    (
+                        f"{length} words, {size:,}",
+                        arm,
+                        with_deviation(starts, 0),
+                        with_deviation(jumps, 4),
+                        with_deviation(gains, 4),
+                        f"{sum(gain < 0 for gain in gains)} of {len(gains)}",
+                    )
+                )
+    titles = (
+        "sentences",
+        "arm",
+        "Phase II from epoch",
+        "its first epoch, validation without averages",
+        "its best average less Phase I's best",
+        "seeds in which it is better",
     )
     return table(titles, lines, (0, 1))
 
