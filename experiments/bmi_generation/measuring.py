@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import math
 import pathlib
 import time
@@ -54,6 +55,7 @@ def runs_of(config: GenerationConfig, seeds: list[int]) -> list[Run]:
                 "seed": seed,
                 # Where the models are says nothing of them.
                 "models_dir": None,
+                "model_sha256": _digest(config, arm, seed),
             },
             functools.partial(prepare, config, arm, seed),
             functools.partial(measure, config, arm, seed),
@@ -62,6 +64,24 @@ def runs_of(config: GenerationConfig, seeds: list[int]) -> list[Run]:
         for arm in config.arms
         for seed in seeds
     ]
+
+
+def _files(config: GenerationConfig, arm: str, seed: int) -> list[pathlib.Path]:
+    """Returns the files of the model of an arm; there should be one."""
+    weighed = f"*-{arm}-weight{config.weight:g}-seed{seed}"
+    return [
+        path
+        for name in (f"*-{arm}-seed{seed}", weighed)
+        for path in sorted(pathlib.Path(config.models_dir).glob(f"{name}/model.keras"))
+    ]
+
+
+def _digest(config: GenerationConfig, arm: str, seed: int) -> str | None:
+    """Returns what tells a model from others; None: a text, or there is no model."""
+    files = [] if arm in TEXTS else _files(config, arm, seed)
+    if len(files) != 1:
+        return None
+    return hashlib.sha256(files[0].read_bytes()).hexdigest()
 
 
 def prepare(config: GenerationConfig, arm: str, seed: int) -> Prepared:
@@ -73,15 +93,7 @@ def prepare(config: GenerationConfig, arm: str, seed: int) -> Prepared:
     corpus = load_corpus(config.corpus)
     if arm in TEXTS:
         return Prepared(corpus, None)
-    models = pathlib.Path(config.models_dir)
-    found = [
-        path
-        for name in (
-            f"*-{arm}-seed{seed}",
-            f"*-{arm}-weight{config.weight:g}-seed{seed}",
-        )
-        for path in sorted(models.glob(f"{name}/model.keras"))
-    ]
+    found = _files(config, arm, seed)
     if len(found) != 1:
         raise FileNotFoundError(
             f"--models_dir={config.models_dir} must have one trained model of arm "
@@ -100,8 +112,8 @@ def measure(
 ) -> dict[str, Any]:
     """Measures a text, or what a model says; returns the row."""
     corpus, model = prepared
-    run = {**dataclasses.asdict(config), "arms": arm, "seed": seed, "models_dir": None}
-    write_json(folder / "config.json", run)
+    (run,) = runs_of(dataclasses.replace(config, arms=(arm,)), [seed])
+    write_json(folder / "config.json", run.settings)
     eos = corpus.vocabulary.eos_id
     began = time.perf_counter()
     text = _text(config, arm, seed, corpus, model)

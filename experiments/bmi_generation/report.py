@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.kit.drawing import distinct, table, with_deviation
-from experiments.kit.paired import paired_difference
+from experiments.kit.paired import less
 
 Row = Mapping[str, Any]
 # What a row must have to be reported.
@@ -31,7 +31,11 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables, by name."""
-    return {"information": information(rows), "own": own_information(rows)}
+    return {
+        "information": information(rows),
+        "reverse": reverse(rows),
+        "own": own_information(rows),
+    }
 
 
 def _arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -42,29 +46,23 @@ def _arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def information(rows: Sequence[Row]) -> str:
-    """Returns the table of information and reverse perplexity."""
+    """Returns the table of mutual information by a critic."""
     arms = _arms(rows)
-    plain = {row["seed"]: row["mine"]["mean"] for row in arms.get("none", [])}
     lines = []
     for arm, own in arms.items():
-        values = [row["mine"]["mean"] for row in own]
-        pairs = [
-            (row["mine"]["mean"], plain[row["seed"]])
-            for row in own
-            if row["seed"] in plain and arm != "none"
-        ]
         folds = np.mean([row["mine"]["standard_error"] for row in own])
         lines.append(
             (
                 arm,
-                with_deviation(values, 3),
+                with_deviation([row["mine"]["mean"] for row in own], 3),
                 f"{folds:.3f}",
-                paired_difference(pairs, 3),
+                *(
+                    less(b, arms, own, "mine", "mean", digits=3)
+                    for b in ("none", "base")
+                ),
                 with_deviation([row["nwj"]["mean"] for row in own], 3),
                 with_deviation([row["shuffled"]["mean"] for row in own], 3),
-                with_deviation([row["reverse"]["valid"] for row in own], 1),
-                with_deviation([row["reverse"]["test"] for row in own], 1),
-                *PUBLISHED.get(arm, ("", "")),
+                PUBLISHED.get(arm, ("", ""))[0],
             )
         )
     titles = (
@@ -72,36 +70,77 @@ def information(rows: Sequence[Row]) -> str:
         "MINE, nats",
         "standard error of folds",
         "less `none`, ± 2 standard errors",
+        "less `base`",
         "NWJ",
         "re-paired",
-        "reverse perplexity, valid",
+        "the paper",
+    )
+    return table(titles, lines)
+
+
+def reverse(rows: Sequence[Row]) -> str:
+    """Returns the table of reverse perplexity."""
+    arms = _arms(rows)
+    lines = []
+    for arm, own in arms.items():
+        lines.append(
+            (
+                arm,
+                with_deviation([row["reverse"]["valid"] for row in own], 1),
+                with_deviation([row["reverse"]["test"] for row in own], 1),
+                *(
+                    less(b, arms, own, "reverse", "test", digits=1)
+                    for b in ("none", "base")
+                ),
+                with_deviation([row["distinct_words"] for row in own], 0),
+                PUBLISHED.get(arm, ("", ""))[1],
+            )
+        )
+    titles = (
+        "text",
+        "valid",
         "test",
-        "paper: MINE",
-        "paper: reverse, test",
+        "less `none`, ± 2 standard errors",
+        "less `base`",
+        "different words",
+        "the paper, test",
     )
     return table(titles, lines)
 
 
 def own_information(rows: Sequence[Row]) -> str:
     """Returns the table of models' own information, without a critic."""
+    spoken = [
+        {**row, "own": _own(row["sandwich"])} for row in rows if row.get("sandwich")
+    ]
+    arms = _arms(spoken)
+    names = ("lower", "upper", "conditional_entropy", "entropy")
     lines = []
-    for arm, own in _arms(rows).items():
-        bounds = [row["sandwich"] for row in own if row.get("sandwich")]
-        if not bounds:
-            continue
-        lower, upper, conditional = (
-            [bound[name] for bound in bounds]
-            for name in ("lower", "upper", "conditional_entropy")
-        )
-        # H(Y) = H(Y | X) + I, between the bounds.
-        entropy = [
-            h + (a + b) / 2 for h, a, b in zip(conditional, lower, upper, strict=True)
-        ]
+    for arm, own in arms.items():
         lines.append(
             (
                 arm,
-                *(with_deviation(v) for v in (lower, upper, conditional, entropy)),
+                *(with_deviation([row["own"][name] for row in own]) for name in names),
+                *(
+                    less("none", arms, own, "own", name)
+                    for name in ("lower", "conditional_entropy", "entropy")
+                ),
             )
         )
-    titles = ("model", "I, lower", "upper", "H(Y given X)", "H(Y), between the bounds")
+    titles = (
+        "model",
+        "I, lower",
+        "upper",
+        "H(Y given X)",
+        "H(Y), between the bounds",
+        "I, lower, less `none`, ± 2 standard errors",
+        "H(Y given X), less `none`",
+        "H(Y), less `none`",
+    )
     return table(titles, lines)
+
+
+def _own(bounds: Mapping[str, float]) -> dict[str, float]:
+    """Returns the bounds with H(Y) = H(Y | X) + I, I between them."""
+    between = (bounds["lower"] + bounds["upper"]) / 2
+    return {**bounds, "entropy": bounds["conditional_entropy"] + between}

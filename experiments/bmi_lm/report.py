@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import save, table, with_deviation
-from experiments.kit.paired import paired_difference
+from experiments.kit.paired import less, paired_difference
 
 Row = Mapping[str, Any]
 # What a row must have to be reported.
@@ -79,35 +79,21 @@ def _arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return dict(sorted(found.items(), key=lambda item: order.index(item[1][0]["arm"])))
 
 
-def _against_none(rows: Sequence[Row], own: Sequence[Row], *place: str) -> str:
-    """Returns the paired difference from arm `none` of a number in rows."""
-
-    def at(row: Row) -> float:
-        value: Any = row
-        for name in place:
-            value = value[name]
-        return float(value)
-
-    plain = {row["seed"]: row for row in rows if row["arm"] == "none"}
-    pairs = [
-        (at(row), at(plain[row["seed"]]))
-        for row in own
-        if row["seed"] in plain and row["arm"] != "none"
-    ]
-    return paired_difference(pairs)
-
-
 def perplexities(rows: Sequence[Row]) -> str:
     """Returns the table of perplexities of models alone (Table 1)."""
     lines = []
-    for arm, own in _arms(rows).items():
+    arms = _arms(rows)
+    for arm, own in arms.items():
         cells = []
-        for stage in ("scores", "finetuned"):
+        for stage, bases in (
+            ("scores", ("none",)),
+            ("finetuned", ("none", "none-long", "base")),
+        ):
             cells += [
                 with_deviation([row[stage][split]["alone"] for row in own])
                 for split in ("valid", "test")
             ]
-            cells.append(_against_none(rows, own, stage, "test", "alone"))
+            cells += [less(b, arms, own, stage, "test", "alone") for b in bases]
         lines.append((arm, *cells, *PUBLISHED.get(own[0]["arm"], ("", ""))))
     titles = (
         "arm",
@@ -117,6 +103,8 @@ def perplexities(rows: Sequence[Row]) -> str:
         "finetuned: valid",
         "test",
         "less `none`",
+        "less `none-long`",
+        "less `base`",
         "paper: test",
         "finetuned",
     )
@@ -126,7 +114,8 @@ def perplexities(rows: Sequence[Row]) -> str:
 def mixtures(rows: Sequence[Row]) -> str:
     """Returns the table of finetuned models mixed with Kneser-Ney 5."""
     lines: list[tuple[Any, ...]] = []
-    for arm, own in _arms(rows).items():
+    arms = _arms(rows)
+    for arm, own in arms.items():
         lines.append(
             (
                 arm,
@@ -134,14 +123,24 @@ def mixtures(rows: Sequence[Row]) -> str:
                     with_deviation([row["finetuned"][split]["mixed"] for row in own])
                     for split in ("valid", "test")
                 ),
-                _against_none(rows, own, "finetuned", "test", "mixed"),
+                *(
+                    less(base, arms, own, "finetuned", "test", "mixed")
+                    for base in ("none", "none-long")
+                ),
                 with_deviation([row["finetuned"]["mu"] for row in own]),
             )
         )
     n_gram = rows[0]["finetuned"]
     alone = [f"{n_gram[split]['kneser_ney']:.2f}" for split in ("valid", "test")]
-    lines.append(("Kneser-Ney 5 alone", *alone, "", "1"))
-    titles = ("mixed with Kneser-Ney 5", "valid", "test", "less `none`", "its weight")
+    lines.append(("Kneser-Ney 5 alone", *alone, "", "", "1"))
+    titles = (
+        "mixed with Kneser-Ney 5",
+        "valid",
+        "test",
+        "less `none`, ± 2 standard errors",
+        "less `none-long`",
+        "its weight",
+    )
     return table(titles, lines)
 
 

@@ -1,6 +1,6 @@
 """Variance of the gradients of Phase II: policy gradient beside IW-RAML (Figure 3).
 
-    python -m experiments.bmi_variance --preset=small --data_dir=DATA
+    python -m experiments.bmi_variance --preset=small --data_dir=DATA --model=FILE
 
 A model of `experiments.bmi_lm`, trained with Phase I, keeps its weights; both
 estimators' gradients are drawn on the same 200 batches.

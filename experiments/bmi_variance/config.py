@@ -13,8 +13,8 @@ class VarianceConfig:
 
     model: str = setting(
         "",
-        "The .keras file of a model with BMI, as experiments.bmi_lm writes it; empty: "
-        "a small one with its first weights.",
+        "The .keras file of a model with BMI, as experiments.bmi_lm writes it; "
+        "untrained: a small one with its first weights, to try the binary.",
     )
     corpus: str = setting("ptb", "The corpus.")
     fraction: float = setting(0.125, "Share of the training text.")
@@ -30,6 +30,11 @@ class VarianceConfig:
                 raise ValueError(
                     f"--{name} must be at least {least}, found {getattr(self, name)}."
                 )
+        if not self.model:
+            raise ValueError(
+                "--model must be the .keras file of a model with BMI; `python -m "
+                "experiments.bmi_lm --preset=small` trains some."
+            )
         if not 0 < self.fraction <= 1 or self.seed < 0:
             raise ValueError(
                 "--fraction must lie in (0, 1], and --seed not be negative."
@@ -38,7 +43,12 @@ class VarianceConfig:
 
 PRESETS = {
     "smoke": VarianceConfig(
-        corpus="python-docs", fraction=0.02, pairs=4, most_tokens=6, batches=3
+        model="untrained",
+        corpus="python-docs",
+        fraction=0.02,
+        pairs=4,
+        most_tokens=6,
+        batches=3,
     ),
     "small": VarianceConfig(),
 }

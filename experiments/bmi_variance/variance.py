@@ -94,7 +94,7 @@ def _ratio(rl: GradientVariance, raml: GradientVariance) -> dict[str, Any]:
 def _trained(
     config: VarianceConfig, corpus: Corpus
 ) -> tuple[keras.Model, PairDiscriminator]:
-    if not config.model:
+    if config.model == "untrained":
         model = RegularizedLanguageModel(
             len(corpus.vocabulary), LSTMCell(8), 1, seed=config.seed
         )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+
+Row = Mapping[str, Any]
 
 
 def mean_and_error(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -26,3 +29,34 @@ def paired_difference(pairs: Sequence[tuple[float, float]], digits: int = 2) -> 
         return f"{mean:+.{digits}f}"
     text = f"{mean:+.{digits}f} ± {2 * error:.{digits}f}"
     return f"**{text}**" if abs(mean) > 2 * error else text
+
+
+def less(
+    base: str,
+    groups: Mapping[str, Sequence[Row]],
+    own: Sequence[Row],
+    *place: str,
+    digits: int = 2,
+) -> str:
+    """Returns how far a number of rows is above that of another group's, seed by seed.
+
+    Args:
+        base: Name of the other group; if there is none, or these are it, nothing is
+            said.
+        groups: Rows by name.
+        own: Of one of the groups.
+        *place: Where in a row the number is, from outside in.
+        digits: Behind the point.
+    """
+
+    def at(row: Row) -> float:
+        value: Any = row
+        for name in place:
+            value = value[name]
+        return float(value)
+
+    if own is groups.get(base):
+        return ""
+    known = {row["seed"]: at(row) for row in groups.get(base, [])}
+    pairs = [(at(row), known[row["seed"]]) for row in own if row["seed"] in known]
+    return paired_difference(pairs, digits)

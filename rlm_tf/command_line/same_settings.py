@@ -12,19 +12,23 @@ def check_same_settings(
     """Raises ValueError if an earlier run had other settings or text than this one.
 
     Args:
-        found: The settings of the earlier run, as its files hold them. Files of older
-            code may lack the digest of the text.
+        found: The settings of the earlier run, as its files hold them. A digest that
+            one side does not know (files of older code, a model that is gone) is not
+            compared.
         wanted: Today's; tuples are what files hold as lists.
         where: The file, for the message.
         remedy: What to use instead, for the message.
     """
     wanted = json.loads(json.dumps(wanted))
-    if "text_sha256" in wanted and found.get("text_sha256") is None:
-        found = {**found, "text_sha256": wanted["text_sha256"]}
+    unknown = {
+        key
+        for key in {**found, **wanted}
+        if key.endswith("_sha256") and None in (found.get(key), wanted.get(key))
+    }
     differing = [
         f"{key} was {found.get(key)!r} and is {wanted.get(key)!r}"
         for key in {**found, **wanted}
-        if found.get(key) != wanted.get(key)
+        if found.get(key) != wanted.get(key) and key not in unknown
     ]
     if differing:
         raise ValueError(

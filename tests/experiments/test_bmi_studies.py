@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from experiments.bmi_generation import report as generation_report
+from experiments.bmi_lm import report as language_report
 from experiments.bmi_lm.config import PRESETS as LANGUAGE
 from experiments.bmi_lm.training import LanguageRun, regularised, runs_of
 from experiments.bmi_source import report as source_report
@@ -77,6 +78,9 @@ def _source_row(arm, seed, loss, **more):
         "counted_text": 1.23,
         "information": 1.24,
         "sandwich": {"lower": 0.6, "upper": 0.8},
+        "pair_accuracy": None if arm == "none" else 0.8,
+        "phase_two_from": 3 if arm == "full" else None,
+        "raw_curve": [3.1, 2.9, 2.95, 2.8],
         **more,
     }
 
@@ -91,6 +95,9 @@ def test_the_report_compares_runs_of_one_seed(tmp_path):
     assert "| 3,000 | none | 0.3000 ± 0.1000 |  |" in text
     assert "| 3,000 | base | 0.2900 ± 0.1000 | **-0.0100 ± 0.0000** |" in text
     assert "| the source | 1 | 0 | 1.23 | 1.24 | 1.24 |" in text
+    # Phase II from the third epoch on.
+    (line,) = source_report.phase_table([_source_row("full", 1, 2.6)]).splitlines()[2:]
+    assert line == "| 7 words, 3,000 | full | 3 | 0.0500 | -0.1000 | 1 of 1 |"
     assert (tmp_path / "bmi_source.png").stat().st_size > 5000
 
 
@@ -183,12 +190,69 @@ def test_reports_of_texts(tmp_path):
             "shuffled": _estimate(0.0),
             "reverse": {"valid": 100.0, "test": 90.0, "epochs": 3},
             "sandwich": {"lower": 1.0, "upper": 3.0, "conditional_entropy": 50.0},
+            "distinct_words": 1000,
         }
         for arm, seed in itertools.product(("none", "full"), (1, 2))
     ]
     text = generation_report.report(said, tmp_path)
     assert "| full | 0.500 ± 0.000 | 0.050 | **+0.300 ± 0.000** |" in text
-    assert "| 50.00 ± 0.00 | 52.00 ± 0.00 |" in text
+    assert "| full | 100.0 ± 0.0 | 90.0 ± 0.0 | +0.0 ± 0.0 |" in text
+    assert "| 50.00 ± 0.00 | 52.00 ± 0.00 | +0.00 ± 0.00 |" in text
+
+
+def _language_row(arm, seed, change):
+    scores = {
+        split: {
+            "alone": 200.0 + seed + change,
+            "mixed": 150.0 + seed,
+            "kneser_ney": 270,
+        }
+        for split in ("valid", "test")
+    }
+    return {
+        "name": f"{arm}{seed}",
+        "arm": arm,
+        "seed": seed,
+        "trial": "published",
+        "weight": None if arm.startswith("none") else 0.1,
+        "scores": scores,
+        "finetuned": {**scores, "mu": 0.3},
+        "curve": {
+            "seconds": [10.0, 20.0],
+            "nll": [5.0, 4.9],
+            "averaged_loss": [5.5, 5.4],
+            "two_tailed_loss": [5.5, 5.3],
+        },
+    }
+
+
+def test_report_of_language_models(tmp_path):
+    rows = [
+        _language_row(arm, seed, change)
+        for arm, change in (("none", 0.0), ("none-long", -3.0), ("base", -1.0))
+        for seed in (1, 2)
+    ]
+    single = {**rows[0], "trial": "more-dropout"}
+    del single["finetuned"]
+    tables = language_report.tables([*rows, single])
+    # With standard deviations of 1, 2 over the seeds; every seed gains as much.
+    (line,) = (x for x in tables["perplexity"].splitlines() if x.startswith("| base |"))
+    assert line.split(" | ")[5:9] == [
+        "200.50 ± 0.71",
+        "**-1.00 ± 0.00**",
+        "**+2.00 ± 0.00**",
+        "",
+    ]
+    assert "| base | 151.50 ± 0.71 | 151.50 ± 0.71 | +0.00 ± 0.00 |" in tables["mixed"]
+    assert "| Kneser-Ney 5 alone | 270.00 | 270.00 |" in tables["mixed"]
+    assert "| none | 221.41 ± 0.00 | 200.34 ± 0.00 |" in tables["averages"]
+    assert tables["trials"].splitlines()[-1] == "| more-dropout | 201.00 | 201.00 |"
+    assert "| none | 20 ± 0 | 10.0 ± 0.0 | 2 |" in tables["cost"]
+    # Arms of several weights are told apart.
+    other = {**_language_row("base", 1, 4.0), "weight": 0.5}
+    assert "| base, 0.5 | " in language_report.tables([*rows, other])["perplexity"]
+    language_report.report(rows, tmp_path)
+    assert (tmp_path / "bmi_lm.png").stat().st_size > 5000
 
 
 def test_report_of_variances(tmp_path):

@@ -107,20 +107,19 @@ def _all_log_probs(
         logits = stepwise.output_logits(features)
         return tf.reduce_sum(log_softmax_at(logits, tokens[:, 1:]), axis=1)
 
-    # Of the tokens behind, `size` contexts at once.
-    each = number * max(steps - 1, 1) * int(last.shape[-1])
-    size = max(1, _MOST_LOGITS // each)
-    found = np.empty((number, number))
-    for begin in range(0, number, size):
-        rows = range(begin, min(begin + size, number))
-        chosen = np.repeat(rows, number)
-        tokens = tf.tile(second, [len(rows), 1])
-        opened = tf.gather(tf.gather(opening, chosen), tokens[:, 0], batch_dims=1)
+    each = max(steps - 1, 1) * int(last.shape[-1])
+    size = min(number**2, max(1, _MOST_LOGITS // each))
+    found = np.empty(number**2)
+    for begin in range(0, number**2, size):
+        flat = np.arange(begin, min(begin + size, number**2))
+        contexts, continuations = np.divmod(flat, number)
+        tokens = tf.gather(second, continuations)
+        opened = tf.gather(tf.gather(opening, contexts), tokens[:, 0], batch_dims=1)
         total = np.asarray(opened, np.float64)
         if steps > 1:
             own = tf.nest.map_structure(
-                lambda state, chosen=chosen: tf.gather(state, chosen), states
+                lambda state, contexts=contexts: tf.gather(state, contexts), states
             )
             total = total + np.asarray(rest(own, tokens), np.float64)
-        found[begin : begin + len(rows)] = total.reshape(len(rows), number)
-    return found
+        found[flat] = total
+    return found.reshape(number, number)

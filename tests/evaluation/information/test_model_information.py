@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rlm_tf.evaluation import model_information
+from rlm_tf.evaluation.information import model_information as module
 from rlm_tf.layers import LSTMCell
 from rlm_tf.models import RegularizedLanguageModel
 from tests.references.bmi_reference import ORACLE
@@ -91,3 +92,13 @@ def test_mistakes():
         model_information(
             markov_model(np.eye(2) + 1), segment=2, pairs=1, prefix=0, seed=0
         )
+
+
+def test_a_little_at_a_time_is_the_same(monkeypatch):
+    """Never more logits at once than are allowed, continuations of one context apart."""
+    model = RegularizedLanguageModel(7, LSTMCell(5), 1, seed=2, jit_loop=False)
+    options = {"segment": 3, "pairs": 5, "prefix": 0, "seed": 3}
+    whole = model_information(model, **options)
+    # Two pieces of two tokens.
+    monkeypatch.setattr(module, "_MOST_LOGITS", 2 * 2 * 7)
+    np.testing.assert_allclose(model_information(model, **options), whole, rtol=1e-6)
