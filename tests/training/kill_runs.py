@@ -21,10 +21,19 @@ import keras
 import numpy as np
 
 import rlm_tf.training.checkpoint as checkpoint_module
+from rlm_tf.averaging import AveragingBegins, TriggeredAverage, WeightAveraging
+from rlm_tf.data import SentencePairs, VariableWindows
 from rlm_tf.data.batches.contiguous_batches import contiguous_batches
 from rlm_tf.distribution import logical_cpus, strategy
+from rlm_tf.layers import PairDiscriminator
+from rlm_tf.models import AWDLanguageModel, BootstrappedMutualInformation
 from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
-from rlm_tf.training import LearningRateHalving, MetricsLog, ResumableBatches
+from rlm_tf.training import (
+    LearningRateHalving,
+    MetricsLog,
+    ResumableBatches,
+    SwitchPhase,
+)
 from tests.training.toy import InterruptAt, noise, train
 
 
@@ -50,6 +59,48 @@ def language_model(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
         ],
         **options,
     )
+
+
+def bmi(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
+    """Trains with BMI, Phase I in the first epoch and both in the second.
+
+    With all that such a run has: dropouts, two optimisers, pairs, windows of random
+    lengths, a trigger, averages.
+    """
+    rng = np.random.default_rng(5)
+    # 40 sentences of up to three words.
+    tokens = np.concatenate(
+        [[*rng.integers(1, 7, size=rng.integers(1, 4)), 0] for _ in range(40)]
+    ).astype(np.int32)
+    model = AWDLanguageModel(
+        7, embedding_width=3, units=(4, 3), mixture_components=2, base_window=8, seed=3
+    )
+    windows = VariableWindows(tokens, 4, 8, prefix=0, deviation=2.0, least=3, seed=1)
+    valid = contiguous_batches(tokens[:40], 4, 5, prefix=0)
+    averaging = WeightAveraging(
+        TriggeredAverage(1, latest=windows.steps, rule="released"),
+        valid.dataset(),
+        monitor="nll",
+    )
+    switch = SwitchPhase(AveragingBegins(averaging))
+    done = train(
+        folder,
+        model=BootstrappedMutualInformation(
+            model,
+            discriminator=PairDiscriminator(3, hidden_dropout=0.2),
+            phase_two="raml",
+            clip_norm=0.5,
+        ),
+        optimizer=keras.optimizers.SGD(1.0),
+        batches=ResumableBatches(
+            windows, transform=SentencePairs(tokens, 0, 4, most_tokens=5, seed=2)
+        ),
+        callbacks=[averaging, switch],
+        epochs=2,
+        **options,
+    )
+    assert switch.switched_to == 1 and averaging.average.start_step <= windows.steps + 1
+    return done
 
 
 def mirrored(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
@@ -148,6 +199,11 @@ def main(folder: pathlib.Path) -> None:
     for index, death in enumerate(deaths):
         status = fork(death)
         assert status == -signal.SIGKILL, (index, status)
+    for moment in (1, 5):
+        # In the first epoch, of four steps and Phase I; in the second, Phase II.
+        died = functools.partial(bmi, folder / "bmi", every_steps=1)
+        status = fork(functools.partial(died, extra=(InterruptAt(moment, kill),)))
+        assert status == -signal.SIGKILL, (moment, status)
     status = fork(
         lambda: language_model(
             folder / "lm", extra=(after_random_time(1),), every_seconds=0.05
@@ -158,6 +214,7 @@ def main(folder: pathlib.Path) -> None:
     programs: dict[str, Callable[..., Any]] = {
         "toy": train,
         "lm": language_model,
+        "bmi": bmi,
         "mirrored": mirrored,
     }
     for name, program in programs.items():

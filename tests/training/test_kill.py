@@ -29,7 +29,7 @@ def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
         check=False,
     )
     assert completed.returncode == 0, completed.stderr[-4000:]
-    for name in ("toy", "lm", "mirrored"):
+    for name in ("toy", "lm", "bmi", "mirrored"):
         resumed, expected = (
             pickle.loads((tmp_path / f"{run}.pickle").read_bytes())
             for run in (name, f"{name}-uninterrupted")

@@ -95,7 +95,7 @@ def test_mistakes():
 
 
 def test_a_little_at_a_time_is_the_same(monkeypatch):
-    """Never more logits at once than are allowed, continuations of one context apart."""
+    """Never more logits at once than are allowed, not of one context either."""
     model = RegularizedLanguageModel(7, LSTMCell(5), 1, seed=2, jit_loop=False)
     options = {"segment": 3, "pairs": 5, "prefix": 0, "seed": 3}
     whole = model_information(model, **options)
