@@ -78,7 +78,16 @@ class TriggeredAverage(TailAverage):
 
     The non-monotonic trigger of NT-ASGD (Merity et al. 2018, arXiv 1708.02182):
     averaging begins with the step after the first evaluation that triggers, or at step
-    `latest`.
+    `latest`. It is followed by finetuning from the best average, averaged at once:
+
+        average = WeightAveraging(TriggeredAverage(5, rule="released"), valid)
+        model.fit(data, callbacks=[average], ...)
+        with average.best(model):
+            start = model.get_weights()
+        model.set_weights(start)
+        model.compile(keras.optimizers.SGD(1.25 * rate))
+        average = WeightAveraging(TailAverage(1), valid)
+        model.fit(data, callbacks=[average], ...)
 
     Args:
         patience: n of the rule.

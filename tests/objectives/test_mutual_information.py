@@ -364,6 +364,34 @@ def test_descent_raises_the_models_own_objective():
     assert objective() > before + 0.02
 
 
+def test_bound_of_eq10():
+    """Text's pairs in place of the model's: off by at most what the KLs allow."""
+    case = ORACLE["policy_gradient"]
+    scores, model = np.array(case["D"]), np.array(case["counts"]) / 24
+    text = np.array([[0.3, 0.1, 0.1], [0.1, 0.2, 0.2]])
+    impossible = np.full(scores.size, -math.inf)
+    # The two halves of the loss, outcome by outcome.
+    positive, negative = (
+        np.reshape(mi.jsd_proxy(*pair).loss, scores.shape)
+        for pair in ((scores.ravel(), impossible), (-impossible, scores.ravel()))
+    )
+
+    def value(joint):
+        product = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+        return -np.sum(joint * positive) - np.sum(product * negative)
+
+    def divergence(p, q):
+        return np.sum(p * np.log(p / q))
+
+    assert value(model) == pytest.approx(case["objective"], abs=1e-12)
+    most = np.max(positive) * math.sqrt(2 * divergence(text, model)) + np.max(
+        negative
+    ) * math.sqrt(
+        2 * sum(divergence(text.sum(axis), model.sum(axis)) for axis in (0, 1))
+    )
+    assert 0 < abs(value(model) - value(text)) <= most
+
+
 def test_only_log_probabilities_get_a_gradient(rng):
     values = [tf.constant(rng.normal(size=4)) for _ in range(6)]
     with tf.GradientTape() as tape:
