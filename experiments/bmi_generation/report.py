@@ -72,7 +72,7 @@ def information(rows: Sequence[Row]) -> str:
         "less `none`, ± 2 standard errors",
         "less `base`",
         "NWJ",
-        "re-paired",
+        "half a block apart",
         "the paper",
     )
     return table(titles, lines)

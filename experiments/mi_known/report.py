@@ -82,7 +82,7 @@ def source_table(rows: Sequence[Numbers], what: str) -> str:
             "information",
             "MINE",
             "NWJ",
-            "re-paired",
+            "half a block apart",
             "share found",
             "most standard errors above",
         ),

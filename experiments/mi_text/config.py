@@ -18,16 +18,19 @@ class TextConfig:
     most_tokens: int | None = setting(None, "Of a corpus only the first are used.")
     segment: int = setting(40, "Tokens of a segment.")
     gap: int = setting(10, "Tokens between two segments, where nothing else is said.")
-    real_folds: int = setting(10, "Folds of whole corpora.")
+    folds: int = setting(10, "Blocks that a text is cut into.")
+    real_folds: int = setting(
+        10, "How many of the folds are computed of whole corpora."
+    )
     gaps_of: tuple[int, ...] = setting((0, 10, 100, 300, 1000), "Of the curve.")
-    gaps_folds: int = setting(5, "Folds of each gap.")
+    gaps_folds: int = setting(5, "The same of each gap.")
     critics_of: tuple[str, ...] = setting(CRITICS, "Which are compared.")
-    critics_folds: int = setting(3, "Folds of each critic.")
+    critics_folds: int = setting(3, "The same of each critic.")
     lengths_of: tuple[int, ...] = setting(
         (116_198, 200_000, 500_000), "First tokens of each corpus."
     )
-    lengths_folds: int = setting(5, "Folds of each length.")
-    controls_folds: int = setting(3, "Folds of shuffled texts.")
+    lengths_folds: int = setting(5, "The same of each length.")
+    controls_folds: int = setting(3, "The same of shuffled texts.")
     seed: int = setting(0, "Of critics, batches and shuffling.")
 
     def check(self) -> None:
@@ -36,14 +39,19 @@ class TextConfig:
             value = getattr(self, field.name)
             if isinstance(value, tuple) and not value:
                 raise ValueError(f"--{field.name} must name at least one.")
-            if field.name.endswith("_folds") and value < 3:
-                raise ValueError(f"--{field.name} must be at least 3, found {value}.")
+            if field.name.endswith("_folds") and not 2 <= value <= self.folds:
+                raise ValueError(
+                    f"--{field.name} must be 2 at least and at most --folds, "
+                    f"{self.folds}; found {value}."
+                )
         for critic in self.critics_of:
             if critic not in CRITICS:
                 raise ValueError(
                     f"--critics_of must be some of {', '.join(CRITICS)}; found "
                     f"{critic}."
                 )
+        if self.folds < 3:
+            raise ValueError(f"--folds must be at least 3, found {self.folds}.")
         if self.segment < 1 or min(self.lengths_of) < 1:
             raise ValueError("--segment and --lengths_of must be positive.")
         if min(*self.gaps_of, self.gap, self.seed) < 0:
@@ -55,12 +63,15 @@ PRESETS = {
         corpora=("python-docs",),
         most_tokens=1000,
         segment=4,
-        real_folds=3,
-        gaps_of=(0, 3),
-        gaps_folds=3,
+        folds=3,
+        real_folds=2,
+        gaps_of=(3,),
+        gaps_folds=2,
         critics_of=("separable",),
+        critics_folds=2,
         lengths_of=(900,),
-        lengths_folds=3,
+        lengths_folds=2,
+        controls_folds=2,
     ),
     "small": TextConfig(),
 }

@@ -82,17 +82,19 @@ def _rows(
     streams: Streams,
     jobs: Sequence[Job],
     folder: pathlib.Path,
-    folds: int,
+    computed: int,
     critic: Kind = "separable",
 ) -> list[Row]:
+    """Returns the rows of jobs, of each the first so many folds."""
     found = estimates(
         jobs,
         streams,
         folder / "folds",
         segment=config.segment,
-        folds=folds,
+        folds=config.folds,
         critic=critic,
         seed=config.seed,
+        computed=computed,
     )
     return [_row(job, info, len(streams.tokens[job.text])) for job, info in found]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -76,7 +77,7 @@ def real_table(rows: Sequence[Numbers]) -> str:
         "MINE, nats",
         "deviation of folds",
         "NWJ",
-        "re-paired",
+        "half a block apart",
         "ceiling",
         "the paper",
     )
@@ -91,8 +92,22 @@ def wide_table(rows: Sequence[Numbers], what: str) -> str:
         own = {row["text"]: row for row in rows if row[what] == value}
         cells = [with_error(own[text]["mine"]) if text in own else "" for text in texts]
         shown = f"{value:,}" if isinstance(value, int) else value
-        lines.append((shown, *cells))
-    return table((what.replace("_", " "), *texts), lines)
+        lines.append((shown, *cells, *_more(texts, own)))
+    more = [f"{texts[1]} less {texts[0]}, ± 2 standard errors"] if texts[1:] else []
+    return table((what.replace("_", " "), *texts, *more), lines)
+
+
+def _more(texts: Sequence[str], own: Mapping[str, Numbers]) -> list[str]:
+    """Returns how far the second text is above the first, if there are two."""
+    if len(texts) < 2:
+        return []
+    if not set(texts[:2]) <= set(own):
+        return [""]
+    first, second = (own[text]["mine"] for text in texts[:2])
+    less = second["mean"] - first["mean"]
+    error = 2 * math.hypot(first["standard_error"], second["standard_error"])
+    said = f"{less:+.3f} ± {error:.3f}"
+    return [f"**{said}**" if abs(less) > error else said]
 
 
 def draw(rows: Sequence[Numbers], path: pathlib.Path, what: str, label: str) -> None:

@@ -179,7 +179,8 @@ def test_reports_of_texts(tmp_path):
         {"real": {"rows": rows}, "critics": {"rows": rows}}, tmp_path
     )
     assert "| ptb | 1,000 | 1.000 ± 0.050 | 0.10 | 0.900 | 0.000 | 12.0 | 1.18" in text
-    assert "| critic | ptb | wikitext-2 |" in text and "| mlp | 1.000" in text
+    assert "| critic | ptb | wikitext-2 | wikitext-2 less ptb, ± 2 " in text
+    assert "| mlp | 1.000 ± 0.050 | 1.000 ± 0.050 | +0.000 ± 0.141 |" in text
     said = [
         {
             "name": f"{arm}{seed}",

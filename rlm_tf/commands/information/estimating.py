@@ -96,6 +96,7 @@ def estimates(
     folds: int,
     critic: Kind,
     seed: int,
+    computed: int | None = None,
 ) -> Iterator[tuple[Job, SegmentInformation]]:
     """Gives each job with what its folds say.
 
@@ -107,13 +108,15 @@ def estimates(
         folds: Of an estimate.
         critic: What kind.
         seed: Of critics, batches and shuffling.
+        computed: How many of the folds are; None: all, but of shuffled texts three.
 
     Raises:
         ValueError: If a file of folds is damaged.
     """
     for number, job in enumerate(jobs, 1):
         tokens = streams.tokens[job.text]
-        wanted = min(folds, _CONTROL_FOLDS) if job.shuffled else folds
+        wanted = _CONTROL_FOLDS if job.shuffled else folds
+        wanted = min(folds, wanted if computed is None else computed)
         if job.shuffled:
             tokens = shuffled(tokens, streams.ends[job.text], job.shuffled, seed)
         file = folder / job.file

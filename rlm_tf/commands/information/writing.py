@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
-import numpy as np
 
 matplotlib.use("Agg")
 
@@ -86,7 +86,16 @@ def controls_of(found: Found, tokens: int) -> list[dict[str, Any]]:
 def table_of(rows: list[dict[str, Any]], controls: list[dict[str, Any]]) -> str:
     """Returns the table that is printed, in nats."""
     lines: list[tuple[str, ...]] = [
-        ("text", "gap", "MI, MINE", "± se", "sd", "NWJ", "re-paired", "ceiling")
+        (
+            "text",
+            "gap",
+            "MI, MINE",
+            "± se",
+            "sd",
+            "NWJ",
+            "half a block apart",
+            "ceiling",
+        )
     ]
     for row in rows:
         numbers = [row[k] for k in ("mine", "se", "sd", "nwj", "shuffled", "ceiling")]
@@ -134,20 +143,19 @@ def warnings_of(found: Found) -> list[str]:
 
 
 def differences_of(found: Found) -> list[str]:
-    """Returns lines that compare each text with the first, fold by fold."""
+    """Returns lines that compare each text with the first."""
     first: dict[int, tuple[Job, SegmentInformation]] = {}
     lines = []
     for job, info in found:
         if job.shuffled:
             continue
-        base, own = first.setdefault(job.gap, (job, info))
+        base, other = first.setdefault(job.gap, (job, info))
         if base is job:
             continue
-        found_less = np.subtract(info.mine.folds, own.mine.folds)
-        error = found_less.std(ddof=1) / np.sqrt(len(found_less))
+        error = math.hypot(info.mine.standard_error, other.mine.standard_error)
         lines.append(
-            f"{job.name} less {base.name}, gap {job.gap}: {found_less.mean():+.3f} ± "
-            f"{error:.3f} nats"
+            f"{job.name} less {base.name}, gap {job.gap}: "
+            f"{info.mine.mean - other.mine.mean:+.3f} ± {error:.3f} nats"
         )
     return lines
 
