@@ -19,7 +19,7 @@ from rlm_tf.commands.information.settings import (
     CoherenceSettings,
     check_coherence_settings,
 )
-from rlm_tf.data import MarkovSource, Vocabulary
+from rlm_tf.data import MarkovSource, Vocabulary, load_corpus
 from rlm_tf.evaluation import SegmentInformation, segment_information
 from rlm_tf.evaluation.information import critic_training
 from rlm_tf.evaluation.information.segment_information import (
@@ -28,6 +28,7 @@ from rlm_tf.evaluation.information.segment_information import (
 )
 from rlm_tf.layers import LSTMCell
 from rlm_tf.models import RegularizedLanguageModel
+from rlm_tf.serving import export_language_model
 
 _LETTERS = np.array(list("abcd"))
 _SOURCE = MarkovSource(0.04 + 0.84 * np.roll(np.eye(4), 1, axis=1))
@@ -226,6 +227,32 @@ def test_what_a_model_says_is_cut_to_the_text(given, tmp_path):
     assert len(with_ends.ids) == 100 and vocabulary.eos_id in with_ends.ids
     *_, again = sources.read_sources(given)
     assert again.digest() == with_ends.digest() != said.digest()
+
+
+def test_the_embedded_corpus(given):
+    settings = dataclasses.replace(given, text=(), corpus=("python-docs",))
+    (found,) = sources.read_sources(settings)
+    corpus = load_corpus("python-docs")
+    is_end = corpus.train == corpus.vocabulary.eos_id
+    np.testing.assert_array_equal(found.ids, corpus.train[~is_end])
+    # Sentences end with full stops, not with lines.
+    stop = found.names.index(".")
+    assert np.all(found.ends[found.ids == stop]) and 100 < found.ends.sum() < 20_000
+
+
+@pytest.mark.landing
+def test_what_a_saved_model_says(given, tmp_path):
+    vocabulary = Vocabulary.build(_text(50, 3), "words")
+    model = RegularizedLanguageModel(len(vocabulary), LSTMCell(3), 1, jit_loop=False)
+    model(np.zeros((1, 2), np.int32))
+    export_language_model(model, vocabulary, str(tmp_path / "served"))
+    options = {"saved_model": (str(tmp_path / "served"),), "tokens": 60}
+    settings = dataclasses.replace(given, **options)
+    check_coherence_settings(settings)
+    *_, said = sources.read_sources(settings)
+    assert len(said.ids) == 60 and set(said.names) <= set(vocabulary.tokens)
+    *_, again = sources.read_sources(settings)
+    assert again.digest() == said.digest()
 
 
 def test_rare_words_are_one():

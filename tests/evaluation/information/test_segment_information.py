@@ -47,6 +47,19 @@ def test_it_comes_near_a_known_information_and_not_above(few_steps):
         assert each.standard_error == pytest.approx(each.deviation / math.sqrt(3))
 
 
+@pytest.mark.landing
+def test_thirty_states_and_as_much_text_as_people_have():
+    """A fold of ten: at least eight tenths of the truth, and not above."""
+    rows = np.random.default_rng(1).dirichlet(np.full(30, 0.1), size=30)
+    source = MarkovSource(rows)
+    estimator = module.SegmentEstimator(source.sample(200_000, 1), segment=8, gap=1)
+    found = estimator.fold(0, 0.0)
+    truth = source.information(1)
+    assert 0.8 * truth < found.mine < 1.05 * truth
+    assert found.nwj == pytest.approx(found.mine, abs=0.02)
+    assert abs(found.shuffled) < 0.02
+
+
 def test_a_constant_text_tells_nothing(few_steps, monkeypatch):
     monkeypatch.setattr(critic_training, "_MOST_STEPS", 50)
     found = segment_information(np.zeros(600, int), segment=2, gap=0, folds=3)

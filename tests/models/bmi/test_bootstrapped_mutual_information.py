@@ -26,6 +26,7 @@ from rlm_tf.optimizers import DecoupledOptimizer
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import ResumableBatches
 from tests.references.bmi_reference import softplus
+from tests.replica_steps import assert_two_replicas_equal_one
 
 # Tracing takes longer than the steps.
 pytestmark = pytest.mark.eager
@@ -288,6 +289,23 @@ def test_what_each_part_is_clipped_to():
         again = BootstrappedMutualInformation.from_config(bmi.get_config())
         again.compile("sgd")
         assert again.optimizer.clip_norms == expected
+
+
+@pytest.mark.landing
+@pytest.mark.graph
+@pytest.mark.parametrize("phase", [0, 1])
+def test_two_replicas_equal_one(two_replicas, phase):
+    """Three pairs: those of the second replica are one, and one that fills up."""
+    (tokens, start, pairs), targets, weights = batch(pairs=3)
+
+    def make():
+        inner = language_model(0.3, dtype="float32", clip_norm=0.1)
+        bmi = wrapped(inner, phase_two="raml", scale="batch")
+        bmi.set_phase(phase)
+        return bmi
+
+    element = ((tokens, start, tuple(pairs)), targets, weights)
+    assert_two_replicas_equal_one(two_replicas, make, [element] * 2)
 
 
 # === Other models, files ===
