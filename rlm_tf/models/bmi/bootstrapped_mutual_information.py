@@ -21,6 +21,7 @@ from rlm_tf.models.bmi.pair_scorer import PairScorer
 from rlm_tf.models.bmi.pairs import flat_pairs
 from rlm_tf.models.bmi.phase_two import PHASES_TWO, PhaseTwo
 from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
+from rlm_tf.models.bmi.two_optimizers import two_optimizers
 from rlm_tf.models.bmi.wrapped_language_model import (
     WrappedLanguageModel,
     window_and_pairs,
@@ -34,7 +35,6 @@ from rlm_tf.objective_model.term import (
 )
 from rlm_tf.objectives.mutual_information import jsd_proxy
 from rlm_tf.objectives.raml import SCALES, Scale
-from rlm_tf.optimizers.decoupled_optimizer import DecoupledOptimizer
 from rlm_tf.seeds import Seeds
 
 _LEAST_TEMPERATURE = float(np.finfo(np.float32).tiny)
@@ -135,7 +135,7 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
             raise ValueError(
                 f"{name}: `model` has BMI already; give the language model in it."
             )
-        self._given_clip_norm = clip_norm
+        self.given_clip_norm = clip_norm
         check_coefficient(name, "weight", weight)
         if raml_weight is not None:
             check_coefficient(name, "raml_weight", raml_weight)
@@ -204,40 +204,14 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
 
         Raises:
             ValueError: If a `DecoupledOptimizer` is given beside an optimiser of the
-                discriminator, or to a model with a `clip_norm` of its own.
+                discriminator, or to a model whose `clip_norm` is another.
         """
-        optimizer = keras.optimizers.get(optimizer)
-        if not isinstance(optimizer, DecoupledOptimizer):
-            if discriminator_optimizer is None:
-                discriminator_optimizer = keras.optimizers.Adam(2e-4, epsilon=1e-8)
-            optimizer = DecoupledOptimizer(
-                {
-                    "model": optimizer,
-                    "discriminator": keras.optimizers.get(discriminator_optimizer),
-                },
-                self._clip_norms(),
-            )
-        elif discriminator_optimizer is not None or self._given_clip_norm is not None:
-            raise ValueError(
-                f"{type(self).__name__}: a DecoupledOptimizer has the discriminator's "
-                "optimiser and `clip_norms` itself; leave `discriminator_optimizer` "
-                "and the model's `clip_norm` out."
-            )
+        optimizer = two_optimizers(self, optimizer, discriminator_optimizer)
         super().compile(optimizer, **kwargs)
         self._build_optimizer()
         inner = self.model
         if hasattr(inner, "count_steps"):
             inner.count_steps(lambda: self.optimizer.iterations)
-
-    def _clip_norms(self) -> dict[str, float]:
-        """Returns what the gradients of each part are clipped to."""
-        given = self._given_clip_norm
-        if given is not None:
-            return {"model": given, "discriminator": given}
-        inner = self.model
-        # Not what clips terms apart.
-        norm = getattr(inner, "total_clip_norm", self.clip_norm)
-        return {"discriminator": 0.25} | ({} if norm is None else {"model": norm})
 
     # === Declarations ===
 
@@ -390,7 +364,7 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         serialize = keras.saving.serialize_keras_object
         return {
             **super().get_config(),
-            "clip_norm": self._given_clip_norm,
+            "clip_norm": self.given_clip_norm,
             "model": serialize(self.model),
             "discriminator": serialize(self.discriminator),
             "weight": serialize(self.weight),
