@@ -461,6 +461,12 @@ def test_a_file_in_mixed_precision_has_all_of_the_optimisers(tmp_path):
         np.testing.assert_array_equal(found, expected)
 
 
+def _masked():
+    model = _WithFeatures()
+    model.is_causal = False
+    return model
+
+
 def _decoupled():
     return DecoupledOptimizer(
         {name: keras.optimizers.SGD(0.1) for name in ("model", "discriminator")}
@@ -471,6 +477,7 @@ def _decoupled():
     ("make", "message"),
     [
         (lambda: wrapped(wrapped()), "`model` has BMI already"),
+        (lambda: wrapped(_masked()), "_WithFeatures is masked"),
         (
             lambda: BootstrappedMutualInformation(
                 language_model(), discriminator=wrapped(_WithFeatures()).discriminator
