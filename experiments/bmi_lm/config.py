@@ -169,7 +169,10 @@ PRESETS = {
         finetune_epochs=0,
         two_tailed=False,
     ),
-    "small": LanguageConfig(trials=(_CHOSEN,), weights=(_WEIGHT,)),
+    # Without BMI as many more epochs take the seconds of both phases.
+    "small": LanguageConfig(
+        trials=(_CHOSEN,), weights=(_WEIGHT,), long_epochs=36, long_finetune_epochs=13
+    ),
     "paper-weight": LanguageConfig(arms=("full",), trials=(_CHOSEN,)),
     "paper": _PAPER,
     "paper-wikitext-2": dataclasses.replace(

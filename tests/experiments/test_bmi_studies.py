@@ -117,7 +117,7 @@ def test_arms_without_bmi_have_one_weight():
     names = [run.name for run in runs_of(LANGUAGE["small"], [1])]
     assert names == [
         "24epochs-higher-rate-none-seed1",
-        "24epochs-higher-rate-none-long-seed1",
+        "36epochs-higher-rate-none-long-seed1",
         "24epochs-higher-rate-base-weight0.01-seed1",
         "24epochs-higher-rate-full-weight0.01-seed1",
     ]
