@@ -262,7 +262,7 @@ def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
     panels[0].set(
         xlabel="epochs",
         ylabel="validation perplexity",
-        ylim=(0.97 * lowest, 2 * lowest),
+        ylim=(0.98 * lowest, 1.35 * lowest),
     )
     panels[1].set(xlabel="seconds of training")
     panels[0].legend(frameon=False)
