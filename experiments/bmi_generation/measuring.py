@@ -49,14 +49,7 @@ def runs_of(config: GenerationConfig, seeds: list[int]) -> list[Run]:
     return [
         Run(
             f"{arm}-seed{seed}",
-            {
-                **dataclasses.asdict(config),
-                "arms": arm,
-                "seed": seed,
-                # Where the models are says nothing of them.
-                "models_dir": None,
-                "model_sha256": _digest(config, arm, seed),
-            },
+            _settings(config, arm, seed),
             functools.partial(prepare, config, arm, seed),
             functools.partial(measure, config, arm, seed),
             NEEDS,
@@ -64,6 +57,18 @@ def runs_of(config: GenerationConfig, seeds: list[int]) -> list[Run]:
         for arm in config.arms
         for seed in seeds
     ]
+
+
+def _settings(config: GenerationConfig, arm: str, seed: int) -> dict[str, Any]:
+    """Returns what identifies a run."""
+    return {
+        **dataclasses.asdict(config),
+        "arms": arm,
+        "seed": seed,
+        # Where the models are says nothing of them.
+        "models_dir": None,
+        "model_sha256": _digest(config, arm, seed),
+    }
 
 
 def _files(config: GenerationConfig, arm: str, seed: int) -> list[pathlib.Path]:
@@ -112,8 +117,7 @@ def measure(
 ) -> dict[str, Any]:
     """Measures a text, or what a model says; returns the row."""
     corpus, model = prepared
-    (run,) = runs_of(dataclasses.replace(config, arms=(arm,)), [seed])
-    write_json(folder / "config.json", run.settings)
+    write_json(folder / "config.json", _settings(config, arm, seed))
     eos = corpus.vocabulary.eos_id
     began = time.perf_counter()
     text = _text(config, arm, seed, corpus, model)

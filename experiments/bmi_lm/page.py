@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from experiments.bmi_lm.config import PRESETS
 from experiments.bmi_lm.report import NEEDS, Row
 from experiments.bmi_lm.report import tables as tables_of_rows
 from experiments.kit.about import About, MadeBy
@@ -34,11 +35,12 @@ def tables(folder: pathlib.Path) -> dict[str, str]:
 
 
 def _test(rows: Sequence[Row], arm: str) -> dict[int, float]:
-    """Returns the finetuned models' test perplexity, by seed."""
+    """Returns the finetuned models' test perplexity, by seed, at the chosen weight."""
+    weights = (None, *PRESETS["small"].weights)
     return {
         row["seed"]: row["finetuned"]["test"]["alone"]
         for row in rows
-        if row["arm"] == arm and "finetuned" in row
+        if row["arm"] == arm and row["weight"] in weights and "finetuned" in row
     }
 
 

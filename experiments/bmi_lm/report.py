@@ -22,7 +22,6 @@ PUBLISHED = {
     "base": ("55.02", "53.97"),
     "full": ("54.65", "53.67"),
 }
-_PAPER_WEIGHT = ", 0.1"
 _COLOURS = {
     "none": "#4c4c4c",
     "none-long": "#b0b0b0",
@@ -252,7 +251,8 @@ def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
             losses = np.exp(row["curve"]["averaged_loss"])
             options = {
                 "color": _COLOURS[row["arm"]],
-                "linestyle": ":" if arm.endswith(_PAPER_WEIGHT) else "-",
+                # Of an arm of several weights.
+                "linestyle": "-" if arm == row["arm"] else ":",
                 "linewidth": 1.2,
                 "label": arm if number == 0 else None,
             }

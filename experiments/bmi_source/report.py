@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
-from experiments.kit.paired import paired_difference
+from experiments.kit.paired import less
 
 Row = Mapping[str, Any]
 # What a row must have to be reported.
@@ -69,21 +69,13 @@ def excess(row: Row) -> float:
 
 def loss_table(rows: Sequence[Row], other: str) -> str:
     """Returns the table of losses above the floor, beside `none` and another arm."""
-    by_arm = {(size, arm): own for size, arm, own in groups(rows)}
-
-    def less(size: int, arm: str, base: str) -> str:
-        known = {row["seed"]: excess(row) for row in by_arm.get((size, base), [])}
-        if arm == base:
-            return ""
-        pairs = [
-            (excess(row), known[row["seed"]])
-            for row in by_arm[size, arm]
-            if row["seed"] in known
-        ]
-        return paired_difference(pairs, 4)
-
+    by_size: dict[int, dict[str, list[Row]]] = {}
+    for size, arm, own in groups([{**row, "excess": excess(row)} for row in rows]):
+        by_size.setdefault(size, {})[arm] = own
     lines = []
-    for (size, arm), own in by_arm.items():
+    for size, arm, own in (
+        (s, a, o) for s, arms in by_size.items() for a, o in arms.items()
+    ):
         accuracies = [
             row["pair_accuracy"] for row in own if row["pair_accuracy"] is not None
         ]
@@ -91,9 +83,11 @@ def loss_table(rows: Sequence[Row], other: str) -> str:
             (
                 f"{size:,}",
                 arm,
-                with_deviation([excess(row) for row in own], 4),
-                less(size, arm, "none"),
-                less(size, arm, other),
+                with_deviation([row["excess"] for row in own], 4),
+                *(
+                    less(base, by_size[size], own, "excess", digits=4)
+                    for base in ("none", other)
+                ),
                 with_deviation([row["best_epoch"] for row in own], 0),
                 with_deviation([row["seconds_to_best"] for row in own], 0),
                 with_deviation(accuracies) if accuracies else "",
