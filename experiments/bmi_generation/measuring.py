@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import math
 import pathlib
 import time
@@ -16,6 +15,7 @@ import tensorflow as tf
 
 from experiments.bmi_generation.config import GRID, TEXTS, GenerationConfig
 from experiments.bmi_generation.report import NEEDS
+from experiments.bmi_lm.trained import model_digest, trained_file
 from experiments.kit import machine
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
@@ -67,26 +67,10 @@ def _settings(config: GenerationConfig, arm: str, seed: int) -> dict[str, Any]:
         "seed": seed,
         # Where the models are says nothing of them.
         "models_dir": None,
-        "model_sha256": _digest(config, arm, seed),
+        "model_sha256": None
+        if arm in TEXTS
+        else model_digest(config.models_dir, arm, config.weight, seed),
     }
-
-
-def _files(config: GenerationConfig, arm: str, seed: int) -> list[pathlib.Path]:
-    """Returns the files of the model of an arm; there should be one."""
-    weighed = f"*-{arm}-weight{config.weight:g}-seed{seed}"
-    return [
-        path
-        for name in (f"*-{arm}-seed{seed}", weighed)
-        for path in sorted(pathlib.Path(config.models_dir).glob(f"{name}/model.keras"))
-    ]
-
-
-def _digest(config: GenerationConfig, arm: str, seed: int) -> str | None:
-    """Returns what tells a model from others; None: a text, or there is no model."""
-    files = [] if arm in TEXTS else _files(config, arm, seed)
-    if len(files) != 1:
-        return None
-    return hashlib.sha256(files[0].read_bytes()).hexdigest()
 
 
 def prepare(config: GenerationConfig, arm: str, seed: int) -> Prepared:
@@ -98,14 +82,8 @@ def prepare(config: GenerationConfig, arm: str, seed: int) -> Prepared:
     corpus = load_corpus(config.corpus)
     if arm in TEXTS:
         return Prepared(corpus, None)
-    found = _files(config, arm, seed)
-    if len(found) != 1:
-        raise FileNotFoundError(
-            f"--models_dir={config.models_dir} must have one trained model of arm "
-            f"{arm}, seed {seed}; found {len(found)}. `python -m experiments.bmi_lm "
-            "--preset=small` trains them."
-        )
-    return Prepared(corpus, load_model(found[0], compile=False))
+    file = trained_file(config.models_dir, arm, config.weight, seed)
+    return Prepared(corpus, load_model(file, compile=False))
 
 
 def measure(

@@ -1,19 +1,15 @@
 """Variance of the gradients of Phase II: policy gradient beside IW-RAML (Figure 3).
 
-    python -m experiments.bmi_variance --preset=small --data_dir=DATA --model=FILE
+    python -m experiments.bmi_variance --preset=small --data_dir=DATA
 
-A model of `experiments.bmi_lm`, trained with Phase I, keeps its weights; both
+Models of `experiments.bmi_lm`, trained with both phases, keep their weights; both
 estimators' gradients are drawn on the same 200 batches.
 """
 
 from __future__ import annotations
 
-from experiments.bmi_variance.config import PRESETS
-from experiments.kit.parts import Study, run_study
-
-STUDY = Study(
-    "bmi_variance", PRESETS, {"variance": "variance:variance"}, "report:report"
-)
+from experiments.bmi_variance.config import GRID
+from experiments.kit.grids import run_grid
 
 if __name__ == "__main__":
-    run_study(STUDY, __doc__)
+    run_grid(GRID, __doc__)

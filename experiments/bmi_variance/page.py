@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import pathlib
 
-from experiments.bmi_variance.report import tables as tables_of_parts
+import numpy as np
+
+from experiments.bmi_variance.report import NEEDS, shares
+from experiments.bmi_variance.report import tables as tables_of_rows
 from experiments.kit.about import About
 from experiments.kit.rows import Rows
 
 ABOUT = About(
     "BMI, Figure 3",
     "How much less do gradients of IW-RAML vary than those of policy gradients?",
-    "python -m experiments.bmi_variance --preset=small --model=MODEL --data_dir=DATA",
-    "10 min, 1 core",
+    "python -m experiments.bmi_variance --preset=small --seeds=1,2,3 --data_dir=DATA",
+    "20 min, 1 core",
 )
 
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""
-    return tables_of_parts({"variance": Rows(folder).read("variance")})
+    return tables_of_rows(Rows(folder).read_all(NEEDS))
 
 
 def headline(folder: pathlib.Path) -> str:
     """Returns what came out, in a line."""
-    numbers = Rows(folder).read("variance")
-    ratio = numbers["ratios"]["raml"]
-    shares = {
-        name: row["signal"] / row["noise"]
-        for name, row in numbers["estimators"].items()
-    }
-    found = f"median {ratio['raw']['median']:,.0f} (mean {ratio['raw']['mean']:.2g}"
-    found += ", the paper: above 10,000)"
-    if ratio["scaled"] is not None:
-        scaled = ratio["scaled"]["median"]
-        found += f", with mean gradients of one norm {scaled:.0f}"
+    rows = Rows(folder).read_all(NEEDS)
+    ratios = [row["ratios"]["raml"] for row in rows]
+    raw = [each["raw"]["median"] for each in ratios]
+    least = min(each["raw"]["mean"] for each in ratios)
+    scaled = [each["scaled"]["median"] for each in ratios if each["scaled"]]
+    rl, raml = (np.mean(shares(rows, name)) for name in ("rl", "raml"))
     return (
-        f"Variance of RL over that of IW-RAML: {found}; signal over noise "
-        f"{shares['rl']:.3f} and {shares['raml']:.3f}"
+        f"Variance of RL over that of IW-RAML: median {_range(raw)} (means from "
+        f"{least:.2g} on, the paper: above 10,000), with mean gradients of one norm "
+        f"{_range(scaled)}; signal over noise {rl:.3f} and {raml:.3f}"
     )
+
+
+def _range(values: list[float]) -> str:
+    low, high = (f"{value:,.0f}" for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"

@@ -1,16 +1,25 @@
-"""Draws gradients of both estimators of Phase II on the same batches."""
+"""Draws gradients of all estimators of Phase II on the same batches."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import pathlib
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
-from experiments.bmi_variance.config import VarianceConfig
-from experiments.kit.run_settings import training_text
+from experiments.bmi_lm.trained import model_digest, trained_file
+from experiments.bmi_variance.config import GRID, VarianceConfig
+from experiments.bmi_variance.report import NEEDS
+from experiments.kit import machine
+from experiments.kit.grids import command_of
+from experiments.kit.run_list import Run
+from experiments.kit.run_settings import text_digest, training_text
 from rlm_tf import load_model
+from rlm_tf.command_line.json_files import write_json
 from rlm_tf.data import Corpus, SentencePairs, contiguous_batches, load_corpus
 from rlm_tf.evaluation import GradientVariance, gradient_variance, variance_ratio
 from rlm_tf.layers import LSTMCell, PairDiscriminator
@@ -22,14 +31,74 @@ from rlm_tf.training import ResumableBatches
 _EDGES = np.linspace(-4, 8, 61)
 
 
-def variance(config: VarianceConfig) -> dict[str, Any]:
-    """Returns the ratios of variances, RL over IW-RAML, as histograms."""
+def runs_of(config: VarianceConfig, seeds: list[int]) -> list[Run]:
+    """Returns the runs of a grid, one a seed."""
+    return [
+        Run(
+            f"{config.arm}-seed{seed}",
+            _settings(config, seed),
+            functools.partial(prepare, config, seed),
+            functools.partial(measure, config, seed),
+            NEEDS,
+        )
+        for seed in seeds
+    ]
+
+
+def _settings(config: VarianceConfig, seed: int) -> dict[str, Any]:
+    """Returns what identifies a run."""
+    return {
+        **dataclasses.asdict(config),
+        "seed": seed,
+        # Where the models are says nothing of them.
+        "models_dir": None,
+        "model_sha256": None
+        if config.arm == "untrained"
+        else model_digest(config.models_dir, config.arm, config.weight, seed),
+    }
+
+
+class Prepared(NamedTuple):
+    """What a run needs.
+
+    Attributes:
+        corpus: The corpus.
+        model: The language model.
+        discriminator: Of its BMI.
+    """
+
+    corpus: Corpus
+    model: keras.Model
+    discriminator: PairDiscriminator
+
+
+def prepare(config: VarianceConfig, seed: int) -> Prepared:
+    """Reads the corpus and a model.
+
+    Raises:
+        FileNotFoundError: If there is not the one model.
+    """
     corpus = load_corpus(config.corpus)
+    if config.arm == "untrained":
+        model = RegularizedLanguageModel(
+            len(corpus.vocabulary), LSTMCell(8), 1, seed=seed
+        )
+        return Prepared(corpus, model, PairDiscriminator(8, seed=seed))
+    file = trained_file(config.models_dir, config.arm, config.weight, seed)
+    loaded = load_model(file, compile=False)
+    return Prepared(corpus, language_model_of(loaded), loaded.discriminator)
+
+
+def measure(
+    config: VarianceConfig, seed: int, prepared: Prepared, folder: pathlib.Path
+) -> dict[str, Any]:
+    """Returns the row: ratios of variances, RL over IW-RAML, as histograms."""
+    corpus, model, discriminator = prepared
+    write_json(folder / "config.json", _settings(config, seed))
     text = training_text(corpus, config.fraction, 1)
     eos = corpus.vocabulary.eos_id
-    model, discriminator = _trained(config, corpus)
     pairs = SentencePairs(
-        text, eos, config.pairs, most_tokens=config.most_tokens, seed=config.seed
+        text, eos, config.pairs, most_tokens=config.most_tokens, seed=seed
     )
     windows = contiguous_batches(text, 1, 2, prefix=eos)
     found: dict[str, GradientVariance] = {}
@@ -53,6 +122,11 @@ def variance(config: VarianceConfig) -> dict[str, Any]:
         found[name] = gradient_variance(bmi, data.dataset.take(config.batches))
         seconds[name] = time.perf_counter() - began
     return {
+        "name": folder.name,
+        "command": command_of(GRID, config, seed),
+        "arm": config.arm,
+        "seed": seed,
+        "corpus": {"name": corpus.name, "text_sha256": text_digest(corpus)},
         "estimators": {
             name: {
                 "signal": each.signal,
@@ -70,6 +144,9 @@ def variance(config: VarianceConfig) -> dict[str, Any]:
             for name, each in found.items()
             if name != "rl"
         },
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
+        "finished": time.strftime("%Y-%m-%d"),
     }
 
 
@@ -89,20 +166,3 @@ def _ratio(rl: GradientVariance, raml: GradientVariance) -> dict[str, Any]:
             "histogram": np.histogram(np.clip(logs, -4, 8), _EDGES)[0].tolist(),
         }
     return row
-
-
-def _trained(
-    config: VarianceConfig, corpus: Corpus
-) -> tuple[keras.Model, PairDiscriminator]:
-    if config.model == "untrained":
-        model = RegularizedLanguageModel(
-            len(corpus.vocabulary), LSTMCell(8), 1, seed=config.seed
-        )
-        return model, PairDiscriminator(8, seed=config.seed)
-    loaded = load_model(config.model, compile=False)
-    if not isinstance(loaded, BootstrappedMutualInformation):
-        raise ValueError(
-            f"--model={config.model} has no discriminator; expected a model that was "
-            "trained with BMI."
-        )
-    return language_model_of(loaded), loaded.discriminator
