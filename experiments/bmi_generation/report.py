@@ -38,7 +38,8 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     }
 
 
-def _arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
+def by_arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Returns rows by arm, in the order of seeds."""
     return {
         arm: sorted((r for r in rows if r["arm"] == arm), key=lambda r: r["seed"])
         for arm in distinct(row["arm"] for row in rows)
@@ -47,7 +48,7 @@ def _arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 def information(rows: Sequence[Row]) -> str:
     """Returns the table of mutual information by a critic."""
-    arms = _arms(rows)
+    arms = by_arms(rows)
     lines = []
     for arm, own in arms.items():
         folds = np.mean([row["mine"]["standard_error"] for row in own])
@@ -80,7 +81,7 @@ def information(rows: Sequence[Row]) -> str:
 
 def reverse(rows: Sequence[Row]) -> str:
     """Returns the table of reverse perplexity."""
-    arms = _arms(rows)
+    arms = by_arms(rows)
     lines = []
     for arm, own in arms.items():
         lines.append(
@@ -113,7 +114,7 @@ def own_information(rows: Sequence[Row]) -> str:
     spoken = [
         {**row, "own": _own(row["sandwich"])} for row in rows if row.get("sandwich")
     ]
-    arms = _arms(spoken)
+    arms = by_arms(spoken)
     names = ("lower", "upper", "conditional_entropy", "entropy")
     lines = []
     for arm, own in arms.items():
