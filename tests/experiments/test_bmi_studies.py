@@ -26,8 +26,13 @@ from experiments.bmi_variance.variance import runs_of as variance_runs
 from experiments.kit import run_files
 from experiments.kit.paired import paired_difference
 from experiments.mi_known.gaussian import correlation
+from experiments.mi_text import estimating
 from experiments.mi_text import report as text_report
+from experiments.mi_text.config import PARTS as TEXT_PARTS
+from experiments.mi_text.config import PRESETS as TEXT
 from rlm_tf.data import TopicSource
+from rlm_tf.evaluation import SegmentInformation
+from rlm_tf.evaluation.information.segment_information import Estimate
 from rlm_tf.models import AWDLanguageModel
 from tests.experiments.binaries import run_binary
 from tests.training.toy import InterruptAt, Interruption, interrupt
@@ -205,6 +210,55 @@ def test_reports_of_texts(tmp_path):
     assert "| 50.00 ± 0.00 | 52.00 ± 0.00 | +0.00 ± 0.00 |" in text
 
 
+def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
+    asked = []
+
+    def estimates(jobs, streams, folder, **options):
+        estimate = Estimate(0.5, 0.1, 0.05, [0.5])
+        found = SegmentInformation(estimate, estimate, estimate, 9.0, 10, [50], 0.0)
+        for job in jobs:
+            length = len(streams.tokens[job.text])
+            asked.append((job, length, options["critic"], options["computed"], folder))
+            yield job, found
+
+    monkeypatch.setattr(estimating, "estimates", estimates)
+    config = dataclasses.replace(
+        TEXT["smoke"],
+        corpora=("python-docs", "python-docs"),
+        most_tokens=500,
+        gaps_of=(0, 3),
+        critics_of=("separable", "mlp"),
+        lengths_of=(300,),
+    )
+    rows = {
+        part: getattr(estimating, part)(config, tmp_path / part)["rows"]
+        for part in TEXT_PARTS
+    }
+    assert {part: len(found) for part, found in rows.items()} == {
+        "real": 2,
+        "gaps": 4,
+        "critics": 4,
+        "lengths": 4,
+        "controls": 4,
+    }
+    assert [row["gap"] for row in rows["gaps"]] == [0, 3, 0, 3]
+    assert [row["critic"] for row in rows["critics"]] == 2 * ["separable"] + 2 * ["mlp"]
+    assert [row["tokens"] for row in rows["lengths"]] == [300, 300, 500, 500]
+    kinds = [row["shuffled_order"] for row in rows["controls"]]
+    assert kinds == 2 * ["words", "sentences"]
+    assert all("shuffled" in row for row in rows["real"] + rows["gaps"])
+    # No two estimates share the file of their folds.
+    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 18
+    critics = [critic for *_, critic, _, folder in asked if "critics" in str(folder)]
+    assert critics == ["separable", "separable", "mlp", "mlp"]
+    assert {computed for *_, computed, _ in asked} == {2}
+    report = text_report.report(
+        {part: {"rows": found} for part, found in rows.items()}, tmp_path
+    )
+    assert report.count("| --- |") == 5
+    assert (tmp_path / "mi_text_gaps.png").stat().st_size > 5000
+
+
 def _language_row(arm, seed, change):
     scores = {
         split: {
@@ -360,9 +414,12 @@ def test_a_grid_from_end_to_end(tmp_path, name, flags, titles):
 
 
 @pytest.mark.landing
-@pytest.mark.parametrize("name", ["mi_known", "mi_text"])
-def test_parts_from_end_to_end(tmp_path, name):
-    flags = ("--preset=smoke", f"--output_dir={tmp_path}")
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [("mi_known", "gaussian,markov,topic"), ("mi_text", "real,controls")],
+)
+def test_parts_from_end_to_end(tmp_path, name, parts):
+    flags = ("--preset=smoke", f"--parts={parts}", f"--output_dir={tmp_path}")
     printed = run_binary(name, *flags, check=True).stdout
     assert "| --- |" in printed
     assert "done before" in run_binary(name, *flags, check=True).stdout
