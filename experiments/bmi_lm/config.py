@@ -9,13 +9,17 @@ from typing import Any
 from experiments.kit.grids import Grid
 from rlm_tf.command_line.flags import setting
 
-# Which phases an arm has, and whether it is given more epochs.
+# Which phases an arm has, whether it is given more epochs, and what of a sentence's
+# features the discriminator sees where that is not the paper's.
 ARMS: Mapping[str, dict[str, Any]] = {
     "none": {},
     "none-long": {"long": True},
     "base": {"phases": 1},
     "full": {"phases": 2},
+    "base-last": {"phases": 1, "pooling": "last"},
+    "full-last": {"phases": 2, "pooling": "last"},
 }
+_MAIN = ("none", "none-long", "base", "full")
 # What was tried of the model without BMI.
 TRIALS: Mapping[str, dict[str, Any]] = {
     "published": {},
@@ -50,7 +54,7 @@ AUTHORS_PATIENCE = 10
 class LanguageConfig:
     """A grid of runs: every trial, arm, weight and seed."""
 
-    arms: tuple[str, ...] = setting(tuple(ARMS), f"Some of {', '.join(ARMS)}.")
+    arms: tuple[str, ...] = setting(_MAIN, f"Some of {', '.join(ARMS)}.")
     trials: tuple[str, ...] = setting(("published",), f"Some of {', '.join(TRIALS)}.")
     weights: tuple[float, ...] = setting((0.1,), "Of BMI, of both phases.")
     variant: str = setting(

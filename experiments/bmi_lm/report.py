@@ -27,6 +27,8 @@ _COLOURS = {
     "none-long": "#b0b0b0",
     "base": "#0072b2",
     "full": "#d55e00",
+    "base-last": "#009e73",
+    "full-last": "#cc79a7",
 }
 
 
@@ -199,9 +201,16 @@ def cost(rows: Sequence[Row]) -> str:
 def choices(rows: Sequence[Row], what: str) -> str:
     """Returns the table of runs that chose a setting, the best first."""
     ordered = sorted(rows, key=lambda row: row["scores"]["valid"]["alone"])
+
+    def name(row: Row) -> Any:
+        if row[what] is None:
+            return "no BMI"
+        last = ", last features" if row["arm"].endswith("-last") else ""
+        return f"{row[what]}{last}"
+
     shown = [
         (
-            "no BMI" if row[what] is None else row[what],
+            name(row),
             *(f"{row['scores'][split]['alone']:.2f}" for split in ("valid", "test")),
         )
         for row in ordered

@@ -205,6 +205,7 @@ def regularised(
         model,
         discriminator=critic,
         weight=run.weight,
+        pooling=ARMS[run.arm].get("pooling", "max"),
         phase_two="raml" if run.phases == 2 else None,
         **options,
     )
