@@ -6,6 +6,8 @@ from rlm_tf.data.batches.segment_pairs import SegmentPairs
 from rlm_tf.data.batches.sentence_batches import SentenceBatches
 from rlm_tf.data.batches.sentence_pairs import SentencePairs
 from rlm_tf.data.batches.variable_windows import VariableWindows
+from rlm_tf.data.masking.mask_tokens import MaskedTokens, mask_tokens
+from rlm_tf.data.masking.masked_count import masked_count, max_masked
 from rlm_tf.data.synthetic.linear_discriminant import LinearDiscriminant
 from rlm_tf.data.synthetic.markov_source import MarkovSource
 from rlm_tf.data.synthetic.reverse_copy import ReverseCopy
@@ -21,6 +23,7 @@ __all__ = [
     "CorpusSummary",
     "LinearDiscriminant",
     "MarkovSource",
+    "MaskedTokens",
     "Noising",
     "ReverseCopy",
     "SegmentPairs",
@@ -35,4 +38,7 @@ __all__ = [
     "corpus_names",
     "load_corpus",
     "load_text_corpus",
+    "mask_tokens",
+    "masked_count",
+    "max_masked",
 ]

@@ -1,5 +1,10 @@
 """What trained models are worth: perplexity, interpolation, cross-validation."""
 
+from rlm_tf.evaluation.detection import (
+    DetectionScores,
+    detection_scores,
+    glue_average,
+)
 from rlm_tf.evaluation.dynamic import (
     DynamicEvaluation,
     GradientStatistics,
@@ -51,6 +56,7 @@ from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
 __all__ = [
     "CorpusPerplexity",
     "CrossValidation",
+    "DetectionScores",
     "DynamicEvaluation",
     "Estimate",
     "GradientSignal",
@@ -66,8 +72,10 @@ __all__ = [
     "SegmentInformation",
     "VarianceRatio",
     "cross_validate_logistic",
+    "detection_scores",
     "evaluate",
     "fit_scaling_law",
+    "glue_average",
     "gradient_signal",
     "gradient_statistics",
     "gradient_variance",

@@ -27,6 +27,8 @@ from rlm_tf.layers.recurrent.multiplicative_lstm_cell import MultiplicativeLSTMC
 from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
 from rlm_tf.layers.recurrent.rewired_lstm_cell import RewiredLSTMCell
+from rlm_tf.layers.transformer.admin import admin_profile, admin_scale
+from rlm_tf.layers.transformer.position_buckets import relative_position_buckets
 from rlm_tf.layers.transformer.transformer_block import TransformerBlock
 
 __all__ = [
@@ -59,5 +61,8 @@ __all__ = [
     "TokenEmbedding",
     "TransformerBlock",
     "VectorQuantizer",
+    "admin_profile",
+    "admin_scale",
     "pair_features",
+    "relative_position_buckets",
 ]

@@ -1,0 +1,1 @@
+"""Which tokens of a text are hidden, and by what."""
