@@ -28,8 +28,11 @@ from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
 from rlm_tf.layers.recurrent.rewired_lstm_cell import RewiredLSTMCell
 from rlm_tf.layers.transformer.admin import admin_profile, admin_scale
+from rlm_tf.layers.transformer.encoder_embedding import EncoderEmbedding
+from rlm_tf.layers.transformer.position_bias import PositionBias
 from rlm_tf.layers.transformer.position_buckets import relative_position_buckets
 from rlm_tf.layers.transformer.transformer_block import TransformerBlock
+from rlm_tf.layers.transformer.transformer_encoder import TransformerEncoder
 
 __all__ = [
     "CarriedState",
@@ -37,6 +40,7 @@ __all__ = [
     "Chrono",
     "DiscretePolicy",
     "ElmanCell",
+    "EncoderEmbedding",
     "GRUCell",
     "GateBias",
     "HiddenStateCell",
@@ -49,6 +53,7 @@ __all__ = [
     "MultiplicativeLSTMCell",
     "NormalLatents",
     "PairDiscriminator",
+    "PositionBias",
     "Recurrent",
     "RecurrentCell",
     "ReplicaDropout",
@@ -60,6 +65,7 @@ __all__ = [
     "SymbolEncoder",
     "TokenEmbedding",
     "TransformerBlock",
+    "TransformerEncoder",
     "VectorQuantizer",
     "admin_profile",
     "admin_scale",

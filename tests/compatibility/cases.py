@@ -404,6 +404,9 @@ USES: dict[str, Callable[[Any], Any]] = {
     "SymbolEncoder": lambda layer: layer(_SYMBOLS),
     "TabularModel": lambda model: model.log_probs([1, 0, 1]),
     "TokenEmbedding": lambda layer: layer(_TOKENS),
+    "EncoderEmbedding": lambda layer: layer(_TOKENS),
+    "PositionBias": lambda layer: layer(length=3),
+    "TransformerEncoder": lambda layer: layer(_TOKENS),
     "TransformerBlock": lambda layer: layer(
         tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]])
     ),

@@ -19,6 +19,12 @@ def gelu(x: np.ndarray) -> np.ndarray:
     return x * 0.5 * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0)))
 
 
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    """The approximation of BERT's first code."""
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+    return 0.5 * x * (1 + np.tanh(inner))
+
+
 def turned(vector: np.ndarray, position: float) -> np.ndarray:
     """Turns pairs (i, i + d/2) by `position / 10000^(2i/d)`, as complex numbers."""
     half = len(vector) // 2
@@ -84,3 +90,52 @@ def block(
     inner = gelu(layer_norm(hidden, *weights["network_norm"]) @ kernel + bias)
     kernel, bias = weights["network_output"]
     return hidden + inner @ kernel + bias
+
+
+def post_norm_block(
+    weights: dict[str, np.ndarray],
+    x: np.ndarray,
+    num_heads: int,
+    *,
+    bias: np.ndarray | None = None,
+    mask: np.ndarray | None = None,
+    omegas: tuple[np.ndarray, np.ndarray] | None = None,
+    activation=gelu,
+) -> np.ndarray:
+    """Returns `[T, D]` of a block in which sums are normalised, one row.
+
+    Args:
+        weights: As those of `block`.
+        x: Input, `[T, D]`.
+        num_heads: H.
+        bias: `[H, T, T]`, added to scores.
+        mask: bool `[T, T]`, what each token may see.
+        omegas: Weights of both residual connections, `[D]` each.
+        activation: Of the network.
+    """
+    steps, width = x.shape
+    size = width // num_heads
+    first, second = omegas or (np.ones(width), np.ones(width))
+    kernel, offset = weights["query_key_value"]
+    query, key, value = np.split(x @ kernel + offset, 3, axis=-1)
+    mixed = np.zeros_like(x)
+    for t in range(steps):
+        for head in range(num_heads):
+            part = slice(head * size, (head + 1) * size)
+            scores = [
+                query[t, part] @ key[s, part] / math.sqrt(size)
+                + (0.0 if bias is None else bias[head, t, s])
+                for s in range(steps)
+            ]
+            seen = [mask is None or mask[t, s] for s in range(steps)]
+            powers = [math.exp(z) * ok for z, ok in zip(scores, seen, strict=True)]
+            for s in range(steps):
+                mixed[t, part] += powers[s] / sum(powers) * value[s, part]
+    kernel, offset = weights["attention_output"]
+    hidden = layer_norm(first * x + mixed @ kernel + offset, *weights["attention_norm"])
+    kernel, offset = weights["network_hidden"]
+    inner = activation(hidden @ kernel + offset)
+    kernel, offset = weights["network_output"]
+    return layer_norm(
+        second * hidden + inner @ kernel + offset, *weights["network_norm"]
+    )

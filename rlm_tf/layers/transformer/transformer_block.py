@@ -7,12 +7,16 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_range
+from rlm_tf.checks import check_integer, check_option, check_range
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
+from rlm_tf.layers.transformer.attention import attend
 from rlm_tf.layers.transformer.rotary import rotate
-from rlm_tf.seeds import Seeds
+from rlm_tf.seeds import Seeds, reseeded
 
-POSITIONS = ("rotary", "learnt")
+POSITIONS = ("rotary", "learnt", "none")
+NORMS = ("pre", "post")
+# Whether GELU is the tanh formula of BERT's first code.
+ACTIVATIONS = {"gelu": False, "gelu_tanh": True}
 
 
 class Cache(NamedTuple):
@@ -33,11 +37,15 @@ class Cache(NamedTuple):
 class TransformerBlock(keras.layers.Layer):
     """`x + attention(norm(x))`, then `x + feed_forward(norm(x))`.
 
-    Normalisation comes first (Xiong et al. 2020, arXiv 2002.04745), the network between
-    has GELU. A causal block sees a token and the `context_length` before it, wherever
-    its input was cut: those that came before are in its cache. Positions are relative,
-    so that a cache may slide: turned queries and keys ("rotary"), or a bias for each
-    head and distance, learnt ("learnt", as in Raffel et al. 2020, without their bins).
+    Normalisation comes first (Xiong et al. 2020, arXiv 2002.04745) or last, as in BERT:
+    `norm(omega x + attention(x))`, then the same with the feed-forward network; with
+    `residual_scale` each feature has an omega of its own that is learnt (Admin; Liu et
+    al. 2020, arXiv 2004.08249). The network between has GELU. A causal block sees a
+    token and the `context_length` before it, wherever its input was cut: those that
+    came before are in its cache. Positions are relative, so that a cache may slide:
+    turned queries and keys ("rotary"), or a bias for each head and distance, learnt
+    ("learnt", as in Raffel et al. 2020, without their bins).
+    With "none" whoever calls it has to say where tokens are.
 
     Args:
         width: D.
@@ -46,8 +54,14 @@ class TransformerBlock(keras.layers.Layer):
             causal, the largest distance that positions tell apart.
         hidden_width: Of the feed-forward network; None: 4 D.
         causal: Whether a token sees those behind it; else all of its row.
-        positions: "rotary" or "learnt".
+        positions: "rotary", "learnt" or "none".
         dropout: Rate on what attention and network give.
+        attention_weights_dropout: Rate on the weights of attention.
+        norm: "pre" or "post".
+        residual_scale: What omega begins with; None: there is none. Of "post" alone.
+        activation: "gelu", or "gelu_tanh" for its approximation.
+        epsilon: Of the normalisations.
+        kernel_initializer: Of all maps; None: by their number of inputs.
         initializer_scale: Multiplies the initial standard deviation of the maps that
             are added to x.
         seed: Of initialisation and dropout.
@@ -67,6 +81,12 @@ class TransformerBlock(keras.layers.Layer):
         causal: bool = True,
         positions: str = "rotary",
         dropout: float = 0.0,
+        attention_weights_dropout: float = 0.0,
+        norm: str = "pre",
+        residual_scale: float | None = None,
+        activation: str = "gelu",
+        epsilon: float = 1e-5,
+        kernel_initializer: Any = None,
         initializer_scale: float = 1.0,
         seed: int = 0,
         **kwargs: Any,
@@ -79,6 +99,12 @@ class TransformerBlock(keras.layers.Layer):
         self.causal = causal
         self.positions = positions
         self.dropout = dropout
+        self.attention_weights_dropout = attention_weights_dropout
+        self.norm = norm
+        self.residual_scale = residual_scale
+        self.activation = activation
+        self.epsilon = epsilon
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.initializer_scale = initializer_scale
         self.seed = seed
         self._check_arguments()
@@ -90,11 +116,16 @@ class TransformerBlock(keras.layers.Layer):
             check_integer(name, argument, getattr(self, argument), 1)
         if self.hidden_width is not None:
             check_integer(name, "hidden_width", self.hidden_width, 1)
-        if self.positions not in POSITIONS:
-            raise ValueError(
-                f"{name}: `positions` must be one of {', '.join(POSITIONS)}; found "
-                f"{self.positions!r}."
-            )
+        check_option(name, "positions", self.positions, POSITIONS)
+        check_option(name, "norm", self.norm, NORMS)
+        check_option(name, "activation", self.activation, ACTIVATIONS)
+        if self.residual_scale is not None:
+            check_range(name, 0.0, 1e6, residual_scale=self.residual_scale)
+            if self.norm != "post":
+                raise ValueError(
+                    f'{name}: `residual_scale` needs `norm="post"`: with another one '
+                    "sums are not normalised."
+                )
         if self.width % self.num_heads:
             raise ValueError(
                 f"{name}: `width` must be a multiple of `num_heads`, found "
@@ -105,17 +136,28 @@ class TransformerBlock(keras.layers.Layer):
                 f"{name}: rotary positions need heads of an even width, found "
                 f"{self.width} / {self.num_heads}."
             )
-        if not 0 <= self.dropout < 1:
-            raise ValueError(
-                f"{name}: `dropout` must lie in [0, 1), found {self.dropout}."
-            )
-        check_range(name, 0.0, 1e6, initializer_scale=self.initializer_scale)
+        for argument in ("dropout", "attention_weights_dropout"):
+            if not 0 <= getattr(self, argument) < 1:
+                raise ValueError(
+                    f"{name}: `{argument}` must lie in [0, 1), found "
+                    f"{getattr(self, argument)}."
+                )
+        check_range(
+            name,
+            0.0,
+            1e6,
+            initializer_scale=self.initializer_scale,
+            epsilon=self.epsilon,
+        )
 
     def _create_layers(self, seeds: Seeds) -> None:
         def dense(units: int, name: str, scale: float = 1.0) -> keras.layers.Dense:
+            seed = seeds.next()
             initializer = keras.initializers.VarianceScaling(
-                scale**2 or 1e-12, "fan_in", "truncated_normal", seeds.next()
+                scale**2 or 1e-12, "fan_in", "truncated_normal", seed
             )
+            if self.kernel_initializer is not None:
+                initializer = reseeded(self.kernel_initializer, seed)
             return keras.layers.Dense(
                 units,
                 kernel_initializer=initializer,
@@ -125,12 +167,12 @@ class TransformerBlock(keras.layers.Layer):
 
         def norm(name: str) -> keras.layers.LayerNormalization:
             return keras.layers.LayerNormalization(
-                epsilon=1e-5, dtype=self.dtype_policy, name=name
+                epsilon=self.epsilon, dtype=self.dtype_policy, name=name
             )
 
-        def lose(name: str) -> ReplicaDropout:
+        def lose(name: str, rate: float) -> ReplicaDropout:
             return ReplicaDropout(
-                self.dropout, seed=seeds.next(), dtype=self.dtype_policy, name=name
+                rate, seed=seeds.next(), dtype=self.dtype_policy, name=name
             )
 
         hidden = self.hidden_width or 4 * self.width
@@ -139,13 +181,14 @@ class TransformerBlock(keras.layers.Layer):
         self.attention_output = dense(
             self.width, "attention_output", self.initializer_scale
         )
-        self.attention_dropout = lose("attention_dropout")
+        self.attention_dropout = lose("attention_dropout", self.dropout)
         self.network_norm = norm("network_norm")
         self.network_hidden = dense(hidden, "network_hidden")
         self.network_output = dense(
             self.width, "network_output", self.initializer_scale
         )
-        self.network_dropout = lose("network_dropout")
+        self.network_dropout = lose("network_dropout", self.dropout)
+        self.weights_dropout = lose("weights_dropout", self.attention_weights_dropout)
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         shape = (None, None, self.width)
@@ -158,6 +201,15 @@ class TransformerBlock(keras.layers.Layer):
         ):
             layer.build(shape)
         self.network_output.build((None, None, self.network_hidden.units))
+        if self.residual_scale is not None:
+            self.attention_residual, self.network_residual = (
+                self.add_weight(
+                    name=name,
+                    shape=(self.width,),
+                    initializer=keras.initializers.Constant(self.residual_scale),
+                )
+                for name in ("attention_residual", "network_residual")
+            )
         if self.positions == "learnt":
             # Of other blocks a distance may be negative.
             ways = 1 if self.causal else 2
@@ -181,6 +233,7 @@ class TransformerBlock(keras.layers.Layer):
         inputs: tf.Tensor,
         cache: Cache | None = None,
         visible: tf.Tensor | None = None,
+        bias: tf.Tensor | None = None,
         training: bool = False,
     ) -> Any:
         """Runs the block.
@@ -188,7 +241,10 @@ class TransformerBlock(keras.layers.Layer):
         Args:
             inputs: `[B, T, D]`.
             cache: Of the tokens before; None: there are none. Of causal blocks only.
-            visible: bool `[B, T]`, tokens that may be seen; None: all.
+            visible: bool `[B, T]`, tokens that may be seen; or `[B, T, S]`, those that
+                each token may see, without a cache; None: all.
+            bias: Added to the scores of attention, broadcasts to `[B, H, T, S]`; None:
+                none.
             training: Whether dropout acts.
 
         Returns:
@@ -197,13 +253,26 @@ class TransformerBlock(keras.layers.Layer):
         Raises:
             ValueError: If a block that is not causal is given a cache.
         """
+        mixed, new_cache = self.attention(inputs, cache, visible, bias, training)
+        hidden = self.after_attention(inputs, mixed)
+        outputs = self.after_network(hidden, self.network(hidden, training))
+        return outputs if new_cache is None else (outputs, new_cache)
+
+    def attention(
+        self,
+        inputs: tf.Tensor,
+        cache: Cache | None = None,
+        visible: tf.Tensor | None = None,
+        bias: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, Cache | None]:
+        """Returns what attention adds, `[B, T, D]`, and the new cache; see `call`."""
         if cache is not None and not self.causal:
             raise ValueError(
                 f"{type(self).__name__}: a block that is not causal has no cache."
             )
-        query, key, value = tf.split(
-            self.query_key_value(self.attention_norm(inputs)), 3, axis=-1
-        )
+        normed = self.attention_norm(inputs) if self.norm == "pre" else inputs
+        query, key, value = tf.split(self.query_key_value(normed), 3, axis=-1)
         new_cache = None
         seen = visible
         if cache is not None:
@@ -213,15 +282,33 @@ class TransformerBlock(keras.layers.Layer):
                 visible = tf.ones(tf.shape(inputs)[:2], tf.bool)
             seen = tf.concat([cache.present > 0, visible], axis=1)
             new_cache = self._newest(key, value, seen)
-        mixed = self._attention(query, key, value, seen)
+        mixed = self._attention(query, key, value, seen, bias, training)
         mixed = self.attention_output(mixed)
-        hidden = inputs + self.attention_dropout(mixed, training=training)
+        return self.attention_dropout(mixed, training=training), new_cache
+
+    def network(self, hidden: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Returns what the feed-forward network adds, `[B, T, D]`."""
+        normed = self.network_norm(hidden) if self.norm == "pre" else hidden
         inner = keras.activations.gelu(
-            self.network_hidden(self.network_norm(hidden)), approximate=False
+            self.network_hidden(normed), approximate=ACTIVATIONS[self.activation]
         )
-        added = self.network_output(inner)
-        outputs = hidden + self.network_dropout(added, training=training)
-        return outputs if new_cache is None else (outputs, new_cache)
+        return self.network_dropout(self.network_output(inner), training=training)
+
+    def after_attention(self, inputs: tf.Tensor, mixed: tf.Tensor) -> tf.Tensor:
+        """Returns the first sum, normalised if normalisation comes last."""
+        if self.norm == "pre":
+            return inputs + mixed
+        if self.residual_scale is not None:
+            inputs = inputs * tf.cast(self.attention_residual, inputs.dtype)
+        return self.attention_norm(inputs + mixed)
+
+    def after_network(self, hidden: tf.Tensor, added: tf.Tensor) -> tf.Tensor:
+        """Returns the second sum, likewise."""
+        if self.norm == "pre":
+            return hidden + added
+        if self.residual_scale is not None:
+            hidden = hidden * tf.cast(self.network_residual, hidden.dtype)
+        return self.network_norm(hidden + added)
 
     def _newest(self, key: tf.Tensor, value: tf.Tensor, present: tf.Tensor) -> Cache:
         """Returns the cache of the last C of at least C tokens."""
@@ -234,26 +321,37 @@ class TransformerBlock(keras.layers.Layer):
         )
 
     def _attention(
-        self, query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, seen: tf.Tensor | None
+        self,
+        query: tf.Tensor,
+        key: tf.Tensor,
+        value: tf.Tensor,
+        seen: tf.Tensor | None,
+        bias: tf.Tensor | None,
+        training: bool,
     ) -> tf.Tensor:
         """Returns `[B, T, D]`; the last T of the S keys are those of the queries."""
         steps, length = tf.shape(query)[1], tf.shape(key)[1]
         query_places = tf.range(length - steps, length)
         distance = query_places[:, tf.newaxis] - tf.range(length)
-        parts = [self._heads(part) for part in (query, key, value)]
+        shape = tf.shape(query)
+        query, key, value = (self._heads(part) for part in (query, key, value))
         if self.positions == "rotary":
-            parts[0] = rotate(parts[0], query_places)
-            parts[1] = rotate(parts[1], tf.range(length))
+            query = rotate(query, query_places)
+            key = rotate(key, tf.range(length))
         allowed = tf.ones_like(distance, tf.bool)
         if self.causal:
             allowed = (distance >= 0) & (distance <= self.context_length)
         allowed = allowed[tf.newaxis, tf.newaxis]
         if seen is not None:
-            allowed = allowed & seen[:, tf.newaxis, tf.newaxis]
-        mixed = keras.ops.dot_product_attention(
-            *parts, bias=self._bias(distance), mask=allowed
-        )
-        return tf.reshape(mixed, tf.shape(query))
+            rows = seen[:, tf.newaxis] if seen.shape.rank == 2 else seen
+            allowed = allowed & rows[:, tf.newaxis]
+        own = self._bias(distance)
+        if own is not None:
+            bias = own if bias is None else bias + own
+        loses = training and self.attention_weights_dropout > 0
+        lose = self.weights_dropout if loses else None
+        mixed = attend(query, key, value, allowed, bias, lose)
+        return tf.reshape(mixed, shape)
 
     def _heads(self, part: tf.Tensor) -> tf.Tensor:
         size = self.width // self.num_heads
@@ -285,6 +383,14 @@ class TransformerBlock(keras.layers.Layer):
             "causal": self.causal,
             "positions": self.positions,
             "dropout": self.dropout,
+            "attention_weights_dropout": self.attention_weights_dropout,
+            "norm": self.norm,
+            "residual_scale": self.residual_scale,
+            "activation": self.activation,
+            "epsilon": self.epsilon,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer)
+            if self.kernel_initializer is not None
+            else None,
             "initializer_scale": self.initializer_scale,
             "seed": self.seed,
         }

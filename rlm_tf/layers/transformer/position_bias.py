@@ -1,0 +1,82 @@
+"""One bias of attention for each head and bucket of relative positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.layers.transformer.position_buckets import (
+    BucketRule,
+    relative_position_buckets,
+)
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class PositionBias(keras.layers.Layer):
+    """Looks up what is added to scores, by how far a key is behind its query.
+
+    All layers of a network share it (Raffel et al. 2020, arXiv 1910.10683).
+
+    Args:
+        num_heads: H.
+        num_buckets: See `relative_position_buckets`, as the next two.
+        max_distance: Likewise.
+        variant: Likewise.
+        initializer: Of the table `[buckets, H]`.
+        **kwargs: Of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        *,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        variant: BucketRule = "t5",
+        initializer: Any = "zeros",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+        self.variant = variant
+        self.initializer = keras.initializers.get(initializer)
+        buckets = relative_position_buckets(
+            np.arange(-max_distance, max_distance + 1),
+            num_buckets=num_buckets,
+            max_distance=max_distance,
+            variant=variant,
+        )
+        self._buckets = buckets - buckets.min()
+
+    def build(self, input_shape: Any = None) -> None:
+        self.table = self.add_weight(
+            name="table",
+            shape=(self.num_buckets, self.num_heads),
+            initializer=self.initializer,
+        )
+        self.built = True
+
+    def call(self, length: int | tf.Tensor) -> tf.Tensor:
+        """Returns the bias `[1, H, T, T]` of rows of T tokens, in the compute dtype."""
+        places = tf.range(length)
+        relative = places - places[:, tf.newaxis]
+        most = self.max_distance
+        clipped = tf.clip_by_value(relative, -most, most) + most
+        buckets = tf.gather(tf.constant(self._buckets), clipped)
+        table = tf.cast(tf.convert_to_tensor(self.table), self.compute_dtype)
+        return tf.transpose(tf.gather(table, buckets), [2, 0, 1])[tf.newaxis]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "num_buckets": self.num_buckets,
+            "max_distance": self.max_distance,
+            "variant": self.variant,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }

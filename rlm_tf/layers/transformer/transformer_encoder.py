@@ -1,0 +1,401 @@
+"""An encoder: embeddings and blocks in which every token sees all of its row."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.checks import check_integer, check_option
+from rlm_tf.layers.transformer.admin import AdminRule, admin_profile, admin_scale
+from rlm_tf.layers.transformer.encoder_embedding import EncoderEmbedding
+from rlm_tf.layers.transformer.keras_hub_weights import (
+    copy_weights,
+    options_of,
+    read_backbone,
+)
+from rlm_tf.layers.transformer.position_bias import PositionBias
+from rlm_tf.layers.transformer.position_buckets import BucketRule
+from rlm_tf.layers.transformer.transformer_block import NORMS, TransformerBlock
+from rlm_tf.seeds import Seeds
+
+ENCODER_POSITIONS = ("t5", "absolute", "both", "rotary")
+RESIDUAL_SCALINGS = ("none", "admin")
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class TransformerEncoder(keras.layers.Layer):
+    """Maps texts to a vector for each token, as BERT does.
+
+    Args:
+        vocabulary_size: V.
+        num_layers: Blocks.
+        width: D.
+        num_heads: H, which divides D.
+        feed_forward: Width of the networks between; None: 4 D.
+        embedding_width: E; None: D. If it is another, a map from E to D follows the
+            embeddings, as in ELECTRA.
+        num_segments: Texts of a row that are told apart; 0: none are.
+        max_length: Most tokens of a row with absolute positions.
+        dropout: Rate on embeddings, on what attention and networks give, and on the
+            weights of attention.
+        positions: "t5": a bias for each bucket of distances, one table for all layers
+            (Raffel et al. 2020); "absolute": embeddings, as BERT; "both"; "rotary".
+        norm: "post", as BERT, or "pre", with another normalisation behind all blocks.
+        residual_scaling: "admin": residual connections have learnt weights that begin
+            with `admin_scale`, or what `profile_residuals` measures; "none".
+        admin_rule: Of `admin_scale`.
+        num_buckets: Of "t5": see `relative_position_buckets`, as the next two.
+        max_distance: Likewise.
+        bucket_rule: Its `variant`.
+        activation: "gelu", or "gelu_tanh", as the published BERT.
+        epsilon: Of the normalisations.
+        initializer_range: Standard deviation of the first weights.
+        padding_id: Of tokens that are none.
+        seed: Of initialisation and dropout.
+        **kwargs: Of `keras.layers.Layer`.
+
+    Attributes:
+        embedding: The `EncoderEmbedding`, which encoders of one V and E may share.
+
+    Raises:
+        ValueError: If a size, rate or name is out of range, or Admin is asked of
+            normalisation that comes first.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        num_layers: int,
+        width: int,
+        num_heads: int,
+        feed_forward: int | None = None,
+        embedding_width: int | None = None,
+        num_segments: int = 0,
+        max_length: int = 512,
+        dropout: float = 0.1,
+        positions: str = "t5",
+        norm: str = "post",
+        residual_scaling: str = "none",
+        admin_rule: AdminRule = "log",
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        bucket_rule: BucketRule = "t5",
+        activation: str = "gelu",
+        epsilon: float = 1e-6,
+        initializer_range: float = 0.02,
+        padding_id: int = 0,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.num_layers = num_layers
+        self.width = width
+        self.num_heads = num_heads
+        self.feed_forward = feed_forward
+        self.embedding_width = embedding_width
+        self.num_segments = num_segments
+        self.max_length = max_length
+        self.dropout = dropout
+        self.positions = positions
+        self.norm = norm
+        self.residual_scaling = residual_scaling
+        self.admin_rule = admin_rule
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+        self.bucket_rule = bucket_rule
+        self.activation = activation
+        self.epsilon = epsilon
+        self.initializer_range = initializer_range
+        self.padding_id = padding_id
+        self.seed = seed
+        self._check_arguments()
+        self._create_layers(Seeds(seed))
+
+    def _check_arguments(self) -> None:
+        name = type(self).__name__
+        for argument in ("vocabulary_size", "num_layers", "width", "max_length"):
+            check_integer(name, argument, getattr(self, argument), 1)
+        if self.embedding_width is not None:
+            check_integer(name, "embedding_width", self.embedding_width, 1)
+        check_option(name, "positions", self.positions, ENCODER_POSITIONS)
+        check_option(name, "norm", self.norm, NORMS)
+        check_option(name, "residual_scaling", self.residual_scaling, RESIDUAL_SCALINGS)
+        if self.residual_scaling == "admin" and self.norm != "post":
+            raise ValueError(
+                f'{name}: `residual_scaling="admin"` needs `norm="post"`, found '
+                f"{self.norm!r}."
+            )
+        check_integer(name, "padding_id", self.padding_id, 0)
+
+    def _create_layers(self, seeds: Seeds) -> None:
+        policy = self.dtype_policy
+
+        def normal() -> keras.initializers.Initializer:
+            return keras.initializers.TruncatedNormal(
+                stddev=self.initializer_range, seed=seeds.next()
+            )
+
+        embedding_width = self.embedding_width or self.width
+        has_places = self.positions in ("absolute", "both")
+        self.embedding = EncoderEmbedding(
+            self.vocabulary_size,
+            embedding_width,
+            max_length=self.max_length if has_places else None,
+            num_segments=self.num_segments,
+            dropout=self.dropout,
+            epsilon=self.epsilon,
+            initializer_range=self.initializer_range,
+            seed=seeds.next(),
+            dtype=policy,
+            name="embedding",
+        )
+        if embedding_width != self.width:
+            self.projection = keras.layers.Dense(
+                self.width,
+                kernel_initializer=normal(),
+                dtype=policy,
+                name="projection",
+            )
+            self.projection.build((None, None, embedding_width))
+        if self.positions in ("t5", "both"):
+            self.position_bias = PositionBias(
+                self.num_heads,
+                num_buckets=self.num_buckets,
+                max_distance=self.max_distance,
+                variant=self.bucket_rule,
+                initializer=normal(),
+                dtype=policy,
+                name="position_bias",
+            )
+            self.position_bias.build()
+        omega = None
+        if self.residual_scaling == "admin":
+            omega = admin_scale(2 * self.num_layers, rule=self.admin_rule)
+        self.blocks = []
+        for index in range(self.num_layers):
+            block = TransformerBlock(
+                self.width,
+                self.num_heads,
+                self.max_length,
+                hidden_width=self.feed_forward,
+                causal=False,
+                positions="rotary" if self.positions == "rotary" else "none",
+                dropout=self.dropout,
+                attention_weights_dropout=self.dropout,
+                norm=self.norm,
+                residual_scale=omega,
+                activation=self.activation,
+                epsilon=self.epsilon,
+                kernel_initializer=normal(),
+                seed=seeds.next(),
+                dtype=policy,
+                name=f"block_{index}",
+            )
+            block.build((None, None, self.width))
+            self.blocks.append(block)
+            # tf.train.Checkpoint does not look into lists of a Keras layer.
+            setattr(self, block.name, block)
+        if self.norm == "pre":
+            self.final_norm = keras.layers.LayerNormalization(
+                epsilon=self.epsilon, dtype=policy, name="final_norm"
+            )
+            self.final_norm.build((None, None, self.width))
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the parts have their weights."""
+
+    # === Computation ===
+
+    def call(
+        self,
+        tokens: tf.Tensor,
+        segments: tf.Tensor | None = None,
+        visible: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Encodes texts.
+
+        Args:
+            tokens: int `[B, T]`; padding is seen by nobody, and what is returned for it
+                means nothing.
+            segments: int `[B, T]`, the text that a token is of; None: the first.
+            visible: bool `[B, T, S]`, tokens that each token may see besides; None:
+                all.
+            training: Whether dropout acts.
+
+        Returns:
+            `[B, T, D]`.
+        """
+        return self.hidden_states(tokens, segments, visible, training)[-1]
+
+    def hidden_states(
+        self,
+        tokens: tf.Tensor,
+        segments: tf.Tensor | None = None,
+        visible: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> list[tf.Tensor]:
+        """Returns what each layer gives, `[B, T, D]` each; the last is that of `call`.
+
+        Arguments as those of `call`.
+        """
+        hidden = self.embedded(tokens, segments, training)
+        seen = self.seen(tokens, visible)
+        bias = self._bias(tokens)
+        found = []
+        for block in self.blocks:
+            hidden = block(hidden, visible=seen, bias=bias, training=training)
+            found.append(hidden)
+        if self.norm == "pre":
+            found[-1] = self.final_norm(hidden)
+        return found
+
+    def embedded(
+        self,
+        tokens: tf.Tensor,
+        segments: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns what the first block reads, `[B, T, D]`."""
+        hidden = self.embedding(tokens, segments, training=training)
+        if self.embedding.width != self.width:
+            hidden = self.projection(hidden)
+        return hidden
+
+    def padding(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Returns which tokens are none, bool `[B, T]`."""
+        return tf.equal(tokens, tf.cast(self.padding_id, tokens.dtype))
+
+    def seen(self, tokens: tf.Tensor, visible: tf.Tensor | None = None) -> tf.Tensor:
+        """Returns which tokens may be seen, bool `[B, T]`, or by which, `[B, T, S]`."""
+        present = ~self.padding(tokens)
+        if visible is None:
+            return present
+        return tf.cast(visible, tf.bool) & present[:, tf.newaxis]
+
+    def _bias(self, tokens: tf.Tensor) -> tf.Tensor | None:
+        if self.positions not in ("t5", "both"):
+            return None
+        return self.position_bias(tf.shape(tokens)[1])
+
+    # === Admin ===
+
+    def profile_residuals(
+        self, tokens: tf.Tensor, segments: tf.Tensor | None = None
+    ) -> np.ndarray:
+        """Measures what each network adds to a batch, and sets residual weights to it.
+
+        One pass without dropout, with the first omega 1 and each other one what is said
+        by the variances before it, over all features of tokens that are no padding
+        (Liu et al. 2020). Before training, not in a graph.
+
+        Args:
+            tokens: int `[B, T]`.
+            segments: int `[B, T]` or None.
+
+        Returns:
+            The omegas, float64 `[2 num_layers]`, attention and network of each layer.
+
+        Raises:
+            ValueError: If there is no Admin, or no token that is no padding.
+        """
+        name = f"{type(self).__name__}.profile_residuals"
+        if self.residual_scaling != "admin":
+            raise ValueError(f'{name}: needs `residual_scaling="admin"`.')
+        present = ~self.padding(tf.convert_to_tensor(tokens))
+        if not tf.reduce_any(present):
+            raise ValueError(f"{name}: `tokens` are nothing but padding.")
+        hidden = self.embedded(tokens, segments)
+        seen, bias = self.seen(tokens), self._bias(tokens)
+        variances: list[float] = []
+
+        def omega_after(added: tf.Tensor) -> float:
+            rows = tf.cast(tf.boolean_mask(added, present), tf.float64)
+            variances.append(float(tf.math.reduce_variance(rows)))
+            return float(admin_profile(variances)[-1])
+
+        omegas = []
+        for block in self.blocks:
+            mixed, _ = block.attention(hidden, visible=seen, bias=bias)
+            omegas.append(omega_after(mixed))
+            block.attention_residual.assign(tf.fill([self.width], omegas[-1]))
+            hidden = block.after_attention(hidden, mixed)
+            added = block.network(hidden)
+            omegas.append(omega_after(added))
+            block.network_residual.assign(tf.fill([self.width], omegas[-1]))
+            hidden = block.after_network(hidden, added)
+        return np.array(omegas)
+
+    # === Checkpoints ===
+
+    @classmethod
+    def from_keras_hub(cls, backbone: Any, **options: Any) -> TransformerEncoder:
+        """Returns an encoder with the weights of a `keras_hub.models.BertBackbone`.
+
+        Args:
+            backbone: The backbone. Its pooled output is left out.
+            **options: Others than those of the backbone, such as `dropout`.
+
+        Raises:
+            ValueError: If it is another model.
+        """
+        encoder = cls(**{**options_of(backbone), **options})
+        copy_weights(backbone, encoder)
+        return encoder
+
+    @classmethod
+    def from_checkpoint(
+        cls, folder: str | pathlib.Path, **options: Any
+    ) -> TransformerEncoder:
+        """Returns an encoder with the weights of a published BERT checkpoint.
+
+        Args:
+            folder: In the layout of Hugging Face (`config.json`, `model.safetensors`)
+                or of KerasHub.
+            **options: Others than those of the checkpoint, such as `dropout`.
+
+        Raises:
+            FileNotFoundError: If something is missing.
+            ValueError: If it is none that KerasHub reads.
+        """
+        return cls.from_keras_hub(read_backbone(folder), **options)
+
+    # === Config ===
+
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
+        return (*input_shape, self.width)
+
+    def get_config(self) -> dict[str, Any]:
+        names = (
+            "vocabulary_size",
+            "num_layers",
+            "width",
+            "num_heads",
+            "feed_forward",
+            "embedding_width",
+            "num_segments",
+            "max_length",
+            "dropout",
+            "positions",
+            "norm",
+            "residual_scaling",
+            "admin_rule",
+            "num_buckets",
+            "max_distance",
+            "bucket_rule",
+            "activation",
+            "epsilon",
+            "initializer_range",
+            "padding_id",
+            "seed",
+        )
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
