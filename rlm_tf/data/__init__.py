@@ -3,11 +3,13 @@
 from rlm_tf.data.batches.contiguous_batches import ContiguousBatches, contiguous_batches
 from rlm_tf.data.batches.noising import Noising
 from rlm_tf.data.batches.segment_pairs import SegmentPairs
+from rlm_tf.data.batches.segments import Segments
 from rlm_tf.data.batches.sentence_batches import SentenceBatches
 from rlm_tf.data.batches.sentence_pairs import SentencePairs
 from rlm_tf.data.batches.variable_windows import VariableWindows
 from rlm_tf.data.masking.mask_tokens import MaskedTokens, mask_tokens
 from rlm_tf.data.masking.masked_count import masked_count, max_masked
+from rlm_tf.data.masking.masking import Masking
 from rlm_tf.data.synthetic.linear_discriminant import LinearDiscriminant
 from rlm_tf.data.synthetic.markov_source import MarkovSource
 from rlm_tf.data.synthetic.reverse_copy import ReverseCopy
@@ -15,6 +17,11 @@ from rlm_tf.data.synthetic.topic_source import TopicSource
 from rlm_tf.data.synthetic.uniform_symbols import UniformSymbols
 from rlm_tf.data.text.corpora import Corpus, corpus_names, load_corpus, load_text_corpus
 from rlm_tf.data.text.corpus_summary import CorpusSummary, SplitSizes
+from rlm_tf.data.text.special_tokens import (
+    SpecialIds,
+    encoder_vocabulary,
+    special_ids,
+)
 from rlm_tf.data.text.vocabulary import Vocabulary
 
 __all__ = [
@@ -24,11 +31,14 @@ __all__ = [
     "LinearDiscriminant",
     "MarkovSource",
     "MaskedTokens",
+    "Masking",
     "Noising",
     "ReverseCopy",
     "SegmentPairs",
+    "Segments",
     "SentenceBatches",
     "SentencePairs",
+    "SpecialIds",
     "SplitSizes",
     "TopicSource",
     "UniformSymbols",
@@ -36,9 +46,11 @@ __all__ = [
     "Vocabulary",
     "contiguous_batches",
     "corpus_names",
+    "encoder_vocabulary",
     "load_corpus",
     "load_text_corpus",
     "mask_tokens",
     "masked_count",
     "max_masked",
+    "special_ids",
 ]

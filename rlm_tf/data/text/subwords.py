@@ -59,8 +59,8 @@ def train_pieces(
         rule: One of `tokenisation.SUBWORD_RULES`.
         max_size: Size of the vocabulary; None: a piece for each 120 bytes of text, at
             least 500 and at most 16,000.
-        reserved: Names of the first ids, in order; no text has them. `<unk>` and
-            `<eos>` are the first two.
+        reserved: Names of the first ids, in order, `<unk>` and `<eos>` among them; no
+            text has them.
         normalisation: `identity`, or `nfkc`: compatible characters become one.
 
     Returns:
@@ -70,10 +70,10 @@ def train_pieces(
         ValueError: If an argument is impossible, or the texts have nothing to learn
             from.
     """
-    if tuple(reserved[:2]) != (UNK, EOS) or len(set(reserved)) != len(reserved):
+    if not {UNK, EOS} <= set(reserved) or len(set(reserved)) != len(reserved):
         raise ValueError(
-            f"Vocabulary.build: `reserved` must be distinct names that begin with {UNK}"
-            f" and {EOS}, found {', '.join(reserved) or 'nothing'}."
+            f"Vocabulary.build: `reserved` must be distinct names, {UNK} and {EOS} "
+            f"among them, found {', '.join(reserved) or 'nothing'}."
         )
     if normalisation not in NORMALISATIONS:
         raise ValueError(
@@ -148,13 +148,14 @@ def _train(
         max_sentence_length=_LONGEST_LINE,
         character_coverage=0.9995,
         byte_fallback=True,
-        unk_id=0,
+        unk_id=reserved.index(UNK),
         unk_piece=UNK,
-        eos_id=1,
+        eos_id=reserved.index(EOS),
         eos_piece=EOS,
         bos_id=-1,
         pad_id=-1,
-        control_symbols=list(reserved[2:]),
+        # They get the ids that are left, in order.
+        control_symbols=[name for name in reserved if name not in (UNK, EOS)],
         minloglevel=2,
     )
     return model.getvalue()

@@ -161,7 +161,7 @@ def test_sizes_that_are_not_possible_are_clamped(rule, text, size, caplog):
     [
         ({"min_count": 2}, "nothing is unknown; min_count and unknown do not apply"),
         ({"unknown": True}, "nothing is unknown; min_count and unknown do not apply"),
-        ({"reserved": ("<eos>", "<unk>")}, "begin with <unk> and <eos>, found <eos>"),
+        ({"reserved": ("<unk>", "a")}, "<unk> and <eos> among them, found <unk>, a"),
         ({"reserved": ("<unk>", "<eos>", "x", "x")}, "must be distinct names"),
         ({"normalisation": "nfd"}, "must be one of identity, nfkc; found 'nfd'"),
         ({"max_size": 1}, "max_size"),
