@@ -11,6 +11,8 @@ from rlm_tf.layers.latent.sentence_decoder import SentenceDecoder
 from rlm_tf.layers.latent.sentence_encoder import SentenceEncoder
 from rlm_tf.layers.latent.symbol_coders import SymbolDecoder, SymbolEncoder
 from rlm_tf.layers.latent.vector_quantizer import VectorQuantizer
+from rlm_tf.layers.output.detection_head import DetectionHead
+from rlm_tf.layers.output.masked_token_head import MaskedTokenHead
 from rlm_tf.layers.output.mixture_softmax_output import (
     MixtureFeatures,
     MixtureSoftmaxOutput,
@@ -28,6 +30,7 @@ from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
 from rlm_tf.layers.recurrent.rewired_lstm_cell import RewiredLSTMCell
 from rlm_tf.layers.transformer.admin import admin_profile, admin_scale
+from rlm_tf.layers.transformer.disentangled_embedding import DisentangledEmbedding
 from rlm_tf.layers.transformer.encoder_embedding import EncoderEmbedding
 from rlm_tf.layers.transformer.position_bias import PositionBias
 from rlm_tf.layers.transformer.position_buckets import relative_position_buckets
@@ -38,7 +41,9 @@ __all__ = [
     "CarriedState",
     "CategoricalLatents",
     "Chrono",
+    "DetectionHead",
     "DiscretePolicy",
+    "DisentangledEmbedding",
     "ElmanCell",
     "EncoderEmbedding",
     "GRUCell",
@@ -46,6 +51,7 @@ __all__ = [
     "HiddenStateCell",
     "LSTMCell",
     "Latents",
+    "MaskedTokenHead",
     "MixtureFeatures",
     "MixtureSoftmaxOutput",
     "MogrifierCell",

@@ -1,8 +1,16 @@
 """Keras metrics, and what they say of themselves."""
 
 from rlm_tf.metrics.declared import declared
+from rlm_tf.metrics.detection import DetectionF1
 from rlm_tf.metrics.mine_bound import MineBound
 from rlm_tf.metrics.perplexity import BitsPerCharacter, Perplexity
 from rlm_tf.metrics.quantiles import Quantiles
 
-__all__ = ["BitsPerCharacter", "MineBound", "Perplexity", "Quantiles", "declared"]
+__all__ = [
+    "BitsPerCharacter",
+    "DetectionF1",
+    "MineBound",
+    "Perplexity",
+    "Quantiles",
+    "declared",
+]

@@ -18,6 +18,8 @@ from rlm_tf.batched_runs.reinforce_runs import ReinforceRuns
 from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
+from rlm_tf.models.encoders.electra import Electra
+from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
 from rlm_tf.models.imm.induced_model_matching import InducedModelMatching
 from rlm_tf.models.imm.logistic_imm import LogisticIMM, published_ratio
@@ -45,12 +47,14 @@ from rlm_tf.objective_model.term import (
 __all__ = [
     "AWDLanguageModel",
     "BootstrappedMutualInformation",
+    "Electra",
     "EncoderDecoder",
     "InBatchContexts",
     "InducedModelMatching",
     "KerasHubLanguageModel",
     "LogisticIMM",
     "LogisticWeights",
+    "MaskedLanguageModel",
     "MonteCarloVAE",
     "NeighborModelMatching",
     "ObjectiveModel",

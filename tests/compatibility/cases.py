@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from rlm_tf import layers, models, optimizers, restricted
 from tests.compatibility.arrays import FILES
-from tests.conformance import bmi_rows
+from tests.conformance import bmi_rows, encoder_rows
 from tests.conformance.public_classes import ROWS
 from tests.conformance.row import VOCABULARY
 
@@ -276,6 +276,12 @@ CASES = [
     Case("KerasHubLanguageModel", _MAKERS["KerasHubLanguageModel"]),
     Case("TransformerLanguageModel", _MAKERS["TransformerLanguageModel"]),
     Case(
+        "MaskedLanguageModel",
+        _MAKERS["MaskedLanguageModel"],
+        batch=encoder_rows.BATCH,
+    ),
+    Case("Electra", _MAKERS["Electra"], batch=encoder_rows.BATCH, evaluates=False),
+    Case(
         "EncoderDecoder",
         _MAKERS["EncoderDecoder"],
         batch=(_PAIRS, _NEXT, _COUNTS),
@@ -405,7 +411,13 @@ USES: dict[str, Callable[[Any], Any]] = {
     "TabularModel": lambda model: model.log_probs([1, 0, 1]),
     "TokenEmbedding": lambda layer: layer(_TOKENS),
     "EncoderEmbedding": lambda layer: layer(_TOKENS),
+    "DisentangledEmbedding": lambda layer: layer(_TOKENS),
     "PositionBias": lambda layer: layer(length=3),
+    "DetectionF1": encoder_rows.detect,
+    "DetectionHead": lambda layer: layer(tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]])),
+    "MaskedTokenHead": lambda layer: layer(
+        tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]]), tf.ones([VOCABULARY, 5])
+    ),
     "TransformerEncoder": lambda layer: layer(_TOKENS),
     "TransformerBlock": lambda layer: layer(
         tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]])

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from rlm_tf import layers, metrics, models, restricted
 from tests.conformance.bmi_rows import BMI_ROWS
+from tests.conformance.encoder_rows import ENCODER_ROWS
 from tests.conformance.latent_rows import LATENT_ROWS
 from tests.conformance.row import TOKENS, VOCABULARY, Row
 
@@ -319,40 +320,6 @@ ROWS = [
         lambda: layers.TransformerBlock(5, 1, 3, positions="learnt", dropout=0.2),
         lambda layer: layer(SEQUENCE),
     ),
-    Row(
-        "EncoderEmbedding",
-        lambda: layers.EncoderEmbedding(
-            VOCABULARY, 4, max_length=9, num_segments=2, dropout=0.2, seed=1
-        ),
-        lambda layer: layer(TOKENS),
-    ),
-    Row(
-        "PositionBias",
-        lambda: layers.PositionBias(
-            2, num_buckets=8, max_distance=6, variant="cocolm", initializer="he_normal"
-        ),
-        lambda layer: layer(length=4),
-    ),
-    Row(
-        "TransformerEncoder",
-        lambda: layers.TransformerEncoder(
-            VOCABULARY,
-            num_layers=1,
-            width=4,
-            num_heads=2,
-            feed_forward=6,
-            embedding_width=3,
-            num_segments=2,
-            max_length=9,
-            dropout=0.2,
-            positions="both",
-            residual_scaling="admin",
-            epsilon=1e-5,
-            initializer_range=0.3,
-            seed=2,
-        ),
-        lambda layer: layer(TOKENS),
-    ),
     Row("KerasHubLanguageModel", _keras_hub_model, lambda model: model(TOKENS)),
     Row(
         "EncoderDecoder",
@@ -367,6 +334,7 @@ ROWS = [
     Row("Quantiles", lambda: metrics.Quantiles("q", (10, 90)), _count),
     *LATENT_ROWS,
     *BMI_ROWS,
+    *ENCODER_ROWS,
 ]
 
 # Models that train, and have files of their own.

@@ -55,6 +55,8 @@ def test_it_runs_in_a_graph(made):
 UPWARDS = {
     "accuracy",
     "effective_sample_size",
+    "f1",
+    "generator_accuracy",
     "imm_count",
     "imm_coverage",
     "kl",

@@ -122,7 +122,7 @@ class EncoderEmbedding(keras.layers.Layer):
         Raises:
             ValueError: If there are more tokens than positions.
         """
-        total = self.token_embedding(tokens)
+        total = self.embedded_tokens(tokens)
         if self.max_length is not None:
             length = tokens.shape[1]
             if length is not None and length > self.max_length:
@@ -137,6 +137,10 @@ class EncoderEmbedding(keras.layers.Layer):
                 segments = tf.zeros_like(tokens)
             total += self.segment_embedding(segments)
         return self.output_dropout(self.norm(total), training=training)
+
+    def embedded_tokens(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Returns the embeddings of tokens alone, `[B, T, E]`."""
+        return self.token_embedding(tokens)
 
     def matrix(self) -> tf.Tensor:
         """Returns the embeddings of tokens, `[V, E]`, in the compute dtype."""
@@ -156,3 +160,13 @@ class EncoderEmbedding(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "seed": self.seed,
         }
+
+
+def check_embedding(name: str, own: dict[str, Any], given: EncoderEmbedding) -> None:
+    """Raises ValueError unless embeddings are of the sizes that an encoder needs."""
+    for option in ("vocabulary_size", "width", "max_length", "num_segments"):
+        if getattr(given, option) != own[option]:
+            raise ValueError(
+                f"{name}: embeddings are shared by encoders of one `{option}`, found "
+                f"{own[option]} and {getattr(given, option)}."
+            )

@@ -10,8 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_option
-from rlm_tf.layers.transformer.admin import AdminRule, admin_profile, admin_scale
-from rlm_tf.layers.transformer.encoder_embedding import EncoderEmbedding
+from rlm_tf.layers.transformer.admin import AdminRule, admin_scale
+from rlm_tf.layers.transformer.encoder_embedding import (
+    EncoderEmbedding,
+    check_embedding,
+)
 from rlm_tf.layers.transformer.keras_hub_weights import (
     copy_weights,
     options_of,
@@ -19,6 +22,7 @@ from rlm_tf.layers.transformer.keras_hub_weights import (
 )
 from rlm_tf.layers.transformer.position_bias import PositionBias
 from rlm_tf.layers.transformer.position_buckets import BucketRule
+from rlm_tf.layers.transformer.residual_profile import profile
 from rlm_tf.layers.transformer.transformer_block import NORMS, TransformerBlock
 from rlm_tf.seeds import Seeds
 
@@ -55,6 +59,7 @@ class TransformerEncoder(keras.layers.Layer):
         epsilon: Of the normalisations.
         initializer_range: Standard deviation of the first weights.
         padding_id: Of tokens that are none.
+        embedding: Embeddings to share; None: it has its own. Files do not know.
         seed: Of initialisation and dropout.
         **kwargs: Of `keras.layers.Layer`.
 
@@ -89,6 +94,7 @@ class TransformerEncoder(keras.layers.Layer):
         epsilon: float = 1e-6,
         initializer_range: float = 0.02,
         padding_id: int = 0,
+        embedding: EncoderEmbedding | None = None,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -115,7 +121,7 @@ class TransformerEncoder(keras.layers.Layer):
         self.padding_id = padding_id
         self.seed = seed
         self._check_arguments()
-        self._create_layers(Seeds(seed))
+        self._create_layers(Seeds(seed), embedding)
 
     def _check_arguments(self) -> None:
         name = type(self).__name__
@@ -133,7 +139,7 @@ class TransformerEncoder(keras.layers.Layer):
             )
         check_integer(name, "padding_id", self.padding_id, 0)
 
-    def _create_layers(self, seeds: Seeds) -> None:
+    def _create_layers(self, seeds: Seeds, embedding: EncoderEmbedding | None) -> None:
         policy = self.dtype_policy
 
         def normal() -> keras.initializers.Initializer:
@@ -142,19 +148,10 @@ class TransformerEncoder(keras.layers.Layer):
             )
 
         embedding_width = self.embedding_width or self.width
-        has_places = self.positions in ("absolute", "both")
-        self.embedding = EncoderEmbedding(
-            self.vocabulary_size,
-            embedding_width,
-            max_length=self.max_length if has_places else None,
-            num_segments=self.num_segments,
-            dropout=self.dropout,
-            epsilon=self.epsilon,
-            initializer_range=self.initializer_range,
-            seed=seeds.next(),
-            dtype=policy,
-            name="embedding",
-        )
+        own = self.embedding_options(seeds.next())
+        if embedding is not None:
+            check_embedding(type(self).__name__, own, embedding)
+        self.embedding = embedding or EncoderEmbedding(**own, name="embedding")
         if embedding_width != self.width:
             self.projection = keras.layers.Dense(
                 self.width,
@@ -208,6 +205,43 @@ class TransformerEncoder(keras.layers.Layer):
             self.final_norm.build((None, None, self.width))
         self.built = True
 
+    def embedding_options(self, seed: int) -> dict[str, Any]:
+        """Returns the arguments of the embeddings that the encoder needs."""
+        has_places = self.positions in ("absolute", "both")
+        return {
+            "vocabulary_size": self.vocabulary_size,
+            "width": self.embedding_width or self.width,
+            "max_length": self.max_length if has_places else None,
+            "num_segments": self.num_segments,
+            "dropout": self.dropout,
+            "epsilon": self.epsilon,
+            "initializer_range": self.initializer_range,
+            "seed": seed,
+            "dtype": self.dtype_policy,
+        }
+
+    def with_embedding(self, embedding: EncoderEmbedding) -> TransformerEncoder:
+        """Returns an encoder with these weights but for the embeddings.
+
+        Args:
+            embedding: Its embeddings, shared with others or not.
+
+        Raises:
+            ValueError: If they are of another size.
+        """
+        own = {"dtype": self.dtype_policy, "embedding": embedding}
+        encoder = type(self)(**{**self.get_config(), **own})
+        for layer, other in zip(self.own_layers, encoder.own_layers, strict=True):
+            other.set_weights(layer.get_weights())
+        return encoder
+
+    @property
+    def own_layers(self) -> list[keras.layers.Layer]:
+        """All layers but the embeddings."""
+        names = ("projection", "position_bias", "final_norm")
+        found = [getattr(self, name) for name in names if hasattr(self, name)]
+        return [*found, *self.blocks]
+
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: the parts have their weights."""
 
@@ -248,7 +282,7 @@ class TransformerEncoder(keras.layers.Layer):
         """
         hidden = self.embedded(tokens, segments, training)
         seen = self.seen(tokens, visible)
-        bias = self._bias(tokens)
+        bias = self.bias_of(tokens)
         found = []
         for block in self.blocks:
             hidden = block(hidden, visible=seen, bias=bias, training=training)
@@ -280,58 +314,28 @@ class TransformerEncoder(keras.layers.Layer):
             return present
         return tf.cast(visible, tf.bool) & present[:, tf.newaxis]
 
-    def _bias(self, tokens: tf.Tensor) -> tf.Tensor | None:
+    def bias_of(self, tokens: tf.Tensor) -> tf.Tensor | None:
+        """Returns what is added to the scores of attention, or None."""
         if self.positions not in ("t5", "both"):
             return None
         return self.position_bias(tf.shape(tokens)[1])
 
-    # === Admin ===
-
     def profile_residuals(
         self, tokens: tf.Tensor, segments: tf.Tensor | None = None
     ) -> np.ndarray:
-        """Measures what each network adds to a batch, and sets residual weights to it.
-
-        One pass without dropout, with the first omega 1 and each other one what is said
-        by the variances before it, over all features of tokens that are no padding
-        (Liu et al. 2020). Before training, not in a graph.
+        """Sets the weights of residual connections by a batch; before training.
 
         Args:
             tokens: int `[B, T]`.
             segments: int `[B, T]` or None.
 
         Returns:
-            The omegas, float64 `[2 num_layers]`, attention and network of each layer.
+            The omegas, float64 `[2 num_layers]`, see `residual_profile.profile`.
 
         Raises:
             ValueError: If there is no Admin, or no token that is no padding.
         """
-        name = f"{type(self).__name__}.profile_residuals"
-        if self.residual_scaling != "admin":
-            raise ValueError(f'{name}: needs `residual_scaling="admin"`.')
-        present = ~self.padding(tf.convert_to_tensor(tokens))
-        if not tf.reduce_any(present):
-            raise ValueError(f"{name}: `tokens` are nothing but padding.")
-        hidden = self.embedded(tokens, segments)
-        seen, bias = self.seen(tokens), self._bias(tokens)
-        variances: list[float] = []
-
-        def omega_after(added: tf.Tensor) -> float:
-            rows = tf.cast(tf.boolean_mask(added, present), tf.float64)
-            variances.append(float(tf.math.reduce_variance(rows)))
-            return float(admin_profile(variances)[-1])
-
-        omegas = []
-        for block in self.blocks:
-            mixed, _ = block.attention(hidden, visible=seen, bias=bias)
-            omegas.append(omega_after(mixed))
-            block.attention_residual.assign(tf.fill([self.width], omegas[-1]))
-            hidden = block.after_attention(hidden, mixed)
-            added = block.network(hidden)
-            omegas.append(omega_after(added))
-            block.network_residual.assign(tf.fill([self.width], omegas[-1]))
-            hidden = block.after_network(hidden, added)
-        return np.array(omegas)
+        return profile(self, tokens, segments)
 
     # === Checkpoints ===
 
@@ -398,4 +402,5 @@ class TransformerEncoder(keras.layers.Layer):
             "padding_id",
             "seed",
         )
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+        own = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **own, "embedding": None}

@@ -1,0 +1,1 @@
+"""Encoders of texts: pre-training, fine-tuning."""

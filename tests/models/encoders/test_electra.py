@@ -1,0 +1,225 @@
+"""ELECTRA: both losses, who gets which gradient, embeddings, what a weight changes."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.models import Electra, MaskedLanguageModel
+from rlm_tf.objectives import replaced_tokens
+from rlm_tf.optimizers import DecoupledOptimizer
+from tests.models.encoders.toy import encoder, masked, texts
+
+_BATCH = masked(texts())
+_EMBEDDINGS = ["shared", "separate", "disentangled"]
+
+
+def make(embeddings="separate", **options):
+    dtype = options.pop("dtype", "float64")
+    return Electra(
+        encoder(dtype=dtype),
+        encoder(width=8, num_layers=2, seed=1, dtype=dtype),
+        embeddings=embeddings,
+        **options,
+    )
+
+
+def _terms(model, training=True):
+    found = model.objective_terms(_BATCH, None, None, training=training)
+    return {
+        name: tf.reduce_sum(term.loss * tf.cast(term.weights, term.loss.dtype))
+        / tf.cast(tf.reduce_sum(term.weights), term.loss.dtype)
+        for name, term in found.items()
+    }
+
+
+@pytest.mark.parametrize("embeddings", _EMBEDDINGS)
+def test_losses_are_those_of_both_networks(embeddings, monkeypatch):
+    model = make(embeddings)
+    drawn = []
+
+    def corrupted(*args, **kwargs):
+        drawn.append(replaced_tokens.corrupted_tokens(*args, **kwargs))
+        return drawn[-1]
+
+    monkeypatch.setattr("rlm_tf.models.encoders.electra.corrupted_tokens", corrupted)
+    found = _terms(model)
+    tokens, shown, positions = _BATCH
+    alone = model.generator.objective_terms(_BATCH, None, None, training=False)["nll"]
+    assert float(found["generator"]) == pytest.approx(np.mean(alone.loss), rel=1e-9)
+    seen = tokens.copy()
+    seen[positions == 1] = drawn[0].numpy()
+    logits = model(seen).numpy()
+    labels = seen != tokens
+    losses = np.logaddexp(0, logits) - labels * logits
+    expected = losses[tokens != 0].mean()
+    assert float(found["discriminator"]) == pytest.approx(expected, rel=1e-9)
+    assert shown is not seen and labels.any()
+
+
+@pytest.mark.parametrize("embeddings", _EMBEDDINGS)
+def test_who_gets_which_gradient(embeddings):
+    model = make(embeddings)
+    generator = [model.generator.encoder.blocks[0].network_hidden.kernel]
+    discriminator = [
+        model.discriminator.blocks[0].network_hidden.kernel,
+        model.detection_head.logit.kernel,
+    ]
+    tables = [
+        model.generator.encoder.embedding.token_embedding.embeddings,
+        model.discriminator.embedding.token_embedding.embeddings,
+    ]
+    assert (tables[0] is tables[1]) == (embeddings == "shared")
+    with tf.GradientTape(persistent=True) as tape:
+        terms = _terms(model)
+    of = {
+        name: [
+            tape.gradient(loss, variable.value)
+            for variable in (*generator, *discriminator, *tables)
+        ]
+        for name, loss in terms.items()
+    }
+    has = {name: [g is not None for g in found] for name, found in of.items()}
+    shares = embeddings == "shared"
+    assert has["generator"] == [True, False, False, True, shares]
+    assert has["discriminator"] == [False, True, True, shares, True]
+
+
+def test_disentangled_embeddings_begin_as_the_generators():
+    model = make("disentangled")
+    base = model.generator.encoder.embedding
+    own = model.discriminator.embedding
+    np.testing.assert_array_equal(own.matrix(), base.matrix())
+    table = own.token_embedding.embeddings
+    assert not table.numpy().any()
+    change = np.random.default_rng(0).normal(size=table.shape)
+    table.assign(change)
+    base.token_embedding.embeddings.assign_add(2 * change)
+    np.testing.assert_allclose(own.matrix(), base.matrix() + table)
+    # To be fine-tuned: the same numbers, and nothing that another model owns.
+    alone = model.encoder()
+    np.testing.assert_array_equal(alone(_BATCH[0]), model.discriminator(_BATCH[0]))
+    base.token_embedding.embeddings.assign_add(change)
+    assert not np.allclose(alone(_BATCH[0]), model.discriminator(_BATCH[0]))
+    config = type(alone).from_config(alone.get_config())
+    config.set_weights(alone.get_weights())
+    np.testing.assert_array_equal(alone(_BATCH[0]), config(_BATCH[0]))
+    assert make("separate").encoder().embedding.matrix().shape == (20, 4)
+
+
+def test_logs_and_what_a_right_generator_leaves():
+    model = make()
+    # A generator that is always right: nothing is replaced.
+    logits = tf.one_hot(_BATCH[0], 20, 50.0, 0.0, dtype=tf.float64)
+    model.generator.logits_at = lambda shown, places, *_: tf.gather_nd(logits, places)
+    model.compile("sgd", run_eagerly=True)
+    found = model.evaluate(_BATCH, verbose=0, return_dict=True)
+    assert found["replaced"] == 0 and found["f1"] == 0
+    assert found["generator_accuracy"] == 1 and found["generator"] < 1e-6
+    assert found["loss"] == pytest.approx(
+        found["generator"] + 50 * found["discriminator"], rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("embeddings", _EMBEDDINGS)
+def test_a_file_has_all_of_it(tmp_path, embeddings):
+    model = make(embeddings, dtype="float32", temperature=0.7, discriminator_weight=9.0)
+    model.compile("adam", run_eagerly=True)
+    model.train_on_batch(_BATCH)
+    model.save(tmp_path / "a.keras")
+    loaded = keras.saving.load_model(tmp_path / "a.keras")
+    np.testing.assert_array_equal(loaded(_BATCH[0]), model(_BATCH[0]))
+    np.testing.assert_array_equal(
+        loaded.generator(_BATCH[1]), model.generator(_BATCH[1])
+    )
+    assert loaded.temperature == 0.7 and loaded.discriminator_weight == 9.0
+    assert len(loaded.trainable_variables) == len(model.trainable_variables)
+    assert loaded.optimizer.iterations == 1
+
+
+# === Why there are two optimisers ===
+
+
+def _trained(weight, embeddings="separate", epsilon=1e-30, clip_norm=None):
+    """Returns all weights after three steps of Adam."""
+    # In double precision epsilon would count beside gradients that are rounding noise.
+    model = make(
+        embeddings, discriminator_weight=weight, clip_norm=clip_norm, dtype="float32"
+    )
+    model.compile(keras.optimizers.Adam(0.01, epsilon=epsilon), run_eagerly=True)
+    for step in range(3):
+        model.train_on_batch(masked(texts(seed=step), seed=step))
+    return [variable.numpy() for variable in model.trainable_variables]
+
+
+def _equal(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_without_sharing_and_clipping_the_weight_changes_nothing():
+    """To the bit, for a power of two."""
+    assert _equal(_trained(1.0), _trained(64.0))
+
+
+@pytest.mark.parametrize(
+    "options", [{"embeddings": "shared"}, {"clip_norm": 0.5}, {"epsilon": 1e-6}]
+)
+def test_with_them_it_does(options):
+    one, other = (_trained(weight, **options) for weight in (1.0, 64.0))
+    assert not _equal(one, other)
+
+
+def test_each_network_has_its_rate_and_clip_norm():
+    model = make()
+    rates = {"generator": 0.5, "discriminator": 0.25}
+    model.compile(
+        DecoupledOptimizer(
+            {name: keras.optimizers.SGD(rate) for name, rate in rates.items()},
+            {"generator": 0.1, "discriminator": 0.2},
+        ),
+        run_eagerly=True,
+    )
+    parts = model.part_variables()
+    before = {name: [v.numpy() for v in own] for name, own in parts.items()}
+    model.train_on_batch(_BATCH)
+    for name, norm in (("generator", 0.05), ("discriminator", 0.05)):
+        moves = [
+            v.numpy() - old for v, old in zip(parts[name], before[name], strict=True)
+        ]
+        moved = np.sqrt(sum(np.sum(move**2) for move in moves))
+        assert moved == pytest.approx(norm, rel=1e-4)
+    shared = make("shared")
+    with pytest.raises(ValueError, match='give `embeddings="separate"` or "disent'):
+        shared.compile(DecoupledOptimizer({"generator": keras.optimizers.SGD(1.0)}))
+
+
+# === Mistakes ===
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"embeddings": "tied"}, "`embeddings` must be one of shared, separate, dis"),
+        ({"temperature": 0.0}, "`temperature` must be finite and positive, found 0"),
+        ({"discriminator_weight": -1.0}, "must be finite and not negative, found -1"),
+    ],
+)
+def test_mistakes(options, message):
+    with pytest.raises(ValueError, match=message):
+        make(**options)
+
+
+def test_encoders_that_do_not_fit():
+    other = encoder(embedding_width=6)
+    for embeddings, message in (
+        ("shared", "shared by encoders of one `width`, found 6 and 4"),
+        ("disentangled", "of one `embedding_width`, found 6 and 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Electra(other, encoder(), embeddings=embeddings)
+    with pytest.raises(ValueError, match="`generator` must be an rlm_tf"):
+        Electra(MaskedLanguageModel(encoder()), encoder())
+    with pytest.raises(ValueError, match="one vocabulary, found sizes 20 and 9"):
+        Electra(encoder(), type(encoder())(9, num_layers=1, width=4, num_heads=2))
