@@ -7,6 +7,10 @@ from rlm_tf.data.batches.segments import Segments
 from rlm_tf.data.batches.sentence_batches import SentenceBatches
 from rlm_tf.data.batches.sentence_pairs import SentencePairs
 from rlm_tf.data.batches.variable_windows import VariableWindows
+from rlm_tf.data.labelled.ag_news import load_ag_news
+from rlm_tf.data.labelled.glue import load_glue
+from rlm_tf.data.labelled.labelled_texts import LabelledTexts
+from rlm_tf.data.labelled.table_files import read_labelled
 from rlm_tf.data.masking.mask_tokens import MaskedTokens, mask_tokens
 from rlm_tf.data.masking.masked_count import masked_count, max_masked
 from rlm_tf.data.masking.masking import Masking
@@ -28,6 +32,7 @@ __all__ = [
     "ContiguousBatches",
     "Corpus",
     "CorpusSummary",
+    "LabelledTexts",
     "LinearDiscriminant",
     "MarkovSource",
     "MaskedTokens",
@@ -47,10 +52,13 @@ __all__ = [
     "contiguous_batches",
     "corpus_names",
     "encoder_vocabulary",
+    "load_ag_news",
     "load_corpus",
+    "load_glue",
     "load_text_corpus",
     "mask_tokens",
     "masked_count",
     "max_masked",
+    "read_labelled",
     "special_ids",
 ]

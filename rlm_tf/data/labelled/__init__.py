@@ -1,0 +1,1 @@
+"""Texts with labels: classes or numbers."""
