@@ -9,6 +9,7 @@ from rlm_tf.data.batches.sentence_pairs import SentencePairs
 from rlm_tf.data.batches.variable_windows import VariableWindows
 from rlm_tf.data.labelled.ag_news import load_ag_news
 from rlm_tf.data.labelled.glue import load_glue
+from rlm_tf.data.labelled.labelled_batches import LabelledBatches
 from rlm_tf.data.labelled.labelled_texts import LabelledTexts
 from rlm_tf.data.labelled.table_files import read_labelled
 from rlm_tf.data.masking.mask_tokens import MaskedTokens, mask_tokens
@@ -32,6 +33,7 @@ __all__ = [
     "ContiguousBatches",
     "Corpus",
     "CorpusSummary",
+    "LabelledBatches",
     "LabelledTexts",
     "LinearDiscriminant",
     "MarkovSource",

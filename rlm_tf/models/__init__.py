@@ -20,6 +20,10 @@ from rlm_tf.models.bmi.bootstrapped_mutual_information import (
 )
 from rlm_tf.models.encoders.electra import Electra
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
+from rlm_tf.models.encoders.sequence_classifier import (
+    SequenceClassifier,
+    layerwise_decay,
+)
 from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
 from rlm_tf.models.imm.induced_model_matching import InducedModelMatching
 from rlm_tf.models.imm.logistic_imm import LogisticIMM, published_ratio
@@ -63,6 +67,7 @@ __all__ = [
     "ReinforceIMM",
     "ReinforceRuns",
     "SampledContexts",
+    "SequenceClassifier",
     "Term",
     "TermLoss",
     "TermSpec",
@@ -71,6 +76,7 @@ __all__ = [
     "coefficient_from_ratio",
     "count_parameters",
     "fit_logistic_runs",
+    "layerwise_decay",
     "logistic_logits",
     "published_ratio",
     "published_reinforce_ratio",

@@ -1,6 +1,7 @@
-"""Optimisers that Keras lacks."""
+"""Optimisers and schedules that Keras lacks."""
 
 from rlm_tf.optimizers.decoupled_optimizer import DecoupledOptimizer
+from rlm_tf.optimizers.linear_decay import LinearDecay
 from rlm_tf.optimizers.rectified_adam import RectifiedAdam
 
-__all__ = ["DecoupledOptimizer", "RectifiedAdam"]
+__all__ = ["DecoupledOptimizer", "LinearDecay", "RectifiedAdam"]

@@ -280,6 +280,15 @@ CASES = [
         _MAKERS["MaskedLanguageModel"],
         batch=encoder_rows.BATCH,
     ),
+    Case(
+        "SequenceClassifier",
+        _MAKERS["SequenceClassifier"],
+        batch=(
+            (_TOKENS, _TOKENS % 2),
+            np.array([0, 2, 1], np.int32),
+            np.array([1, 0.5, 0], np.float32),
+        ),
+    ),
     Case("Electra", _MAKERS["Electra"], batch=encoder_rows.BATCH, evaluates=False),
     Case(
         "EncoderDecoder",

@@ -106,5 +106,15 @@ ENCODER_ROWS = [
         lambda model: model(TOKENS),
         batch=BATCH,
     ),
+    Row(
+        "SequenceClassifier",
+        lambda: models.SequenceClassifier(encoder(), 3, dropout=0.3, l2=0.1, seed=4),
+        lambda model: model(TOKENS),
+        batch=(
+            (TOKENS, TOKENS % 2),
+            np.array([0, 2], np.int32),
+            np.array([1, 0.5], np.float32),
+        ),
+    ),
     Row("Electra", _electra, lambda model: model(TOKENS), batch=BATCH),
 ]

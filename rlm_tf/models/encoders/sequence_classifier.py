@@ -1,0 +1,211 @@
+"""A classifier of texts on top of an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.checks import check_integer, check_range, check_running, check_shapes
+from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
+from rlm_tf.layers.transformer.transformer_encoder import TransformerEncoder
+from rlm_tf.metrics.declared import declared
+from rlm_tf.numerics import at_least_single
+from rlm_tf.objective_model.objective_model import ObjectiveModel
+from rlm_tf.objective_model.term import TermLoss, TermSpec
+from rlm_tf.optimizers.decoupled_optimizer import DecoupledOptimizer
+from rlm_tf.seeds import Seeds
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class SequenceClassifier(ObjectiveModel):
+    """Fine-tunes an encoder to tell classes of texts, or to give each a number.
+
+    What the encoder gives of the first token, [CLS], goes through a layer with GELU to
+    the logits, as in ELECTRA.
+
+    `fit()` takes batches `((tokens, segments), labels)`, as `LabelledBatches` gives
+    them, perhaps with weights of examples behind.
+
+    Logs: `nll` and `accuracy`; of numbers `squared_error`.
+
+    Args:
+        encoder: The encoder.
+        num_classes: C, at least 2; None: labels are numbers.
+        dropout: Rate before both layers; None: that of the encoder.
+        seed: Of the first weights of the layers, and of dropout.
+        **kwargs: Of `ObjectiveModel` and `keras.Model`.
+
+    Raises:
+        ValueError: If `encoder` is none, or a number out of range.
+    """
+
+    def __init__(
+        self,
+        encoder: TransformerEncoder,
+        num_classes: int | None,
+        *,
+        dropout: float | None = None,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        name = type(self).__name__
+        if not isinstance(encoder, TransformerEncoder):
+            raise ValueError(
+                f"{name}: `encoder` must be an rlm_tf.layers.TransformerEncoder, found "
+                f"{type(encoder).__name__}."
+            )
+        super().__init__(**{"dtype": encoder.dtype_policy, **kwargs})
+        if num_classes is not None:
+            check_integer(name, "num_classes", num_classes, 2)
+        if dropout is not None:
+            check_range(name, 0.0, 0.999, dropout=dropout)
+        self.encoder = encoder
+        self.num_classes = num_classes
+        self.dropout = dropout
+        self.seed = seed
+        seeds, policy = Seeds(seed, self), self.dtype_policy
+        rate = encoder.dropout if dropout is None else dropout
+        for layer, units in (("dense", encoder.width), ("logits", num_classes or 1)):
+            lose = ReplicaDropout(
+                rate,
+                seed=seeds.next(),
+                dtype=policy,
+                name=f"{layer}_dropout",
+            )
+            dense = keras.layers.Dense(
+                units,
+                kernel_initializer=keras.initializers.TruncatedNormal(
+                    stddev=encoder.initializer_range, seed=seeds.next()
+                ),
+                dtype=policy,
+                name=layer,
+            )
+            dense.build((None, encoder.width))
+            setattr(self, f"{layer}_dropout", lose)
+            setattr(self, f"{layer}_layer", dense)
+        self.accuracy_metric = declared(keras.metrics.Mean(name="accuracy"), "up")
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the parts have their weights."""
+
+    # === Declarations ===
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether labels are numbers."""
+        return self.num_classes is None
+
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        return [TermSpec("squared_error" if self.is_regression else "nll")]
+
+    @property
+    def parts(self) -> Mapping[str, Sequence[Any]]:
+        """Embeddings, blocks and head, from below: what `layerwise_decay` decays."""
+        encoder = self.encoder
+        blocks = {block.name: [block] for block in encoder.blocks}
+        others = [layer for layer in encoder.own_layers if layer not in encoder.blocks]
+        return {
+            "embedding": [encoder.embedding, *others],
+            **blocks,
+            "head": [self.dense_layer, self.logits_layer],
+        }
+
+    # === Computation ===
+
+    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
+        """Returns logits `[B, C]`, or numbers `[B]`.
+
+        Args:
+            inputs: Tokens int `[B, T]`, or `(tokens, segments)`.
+            training: Whether dropout acts.
+        """
+        parts = inputs if isinstance(inputs, tuple | list) else (inputs, None)
+        tokens, segments = parts
+        if not self.encoder.num_segments:
+            segments = None
+        features = self.encoder(tokens, segments, training=training)[:, 0]
+        hidden = self.dense_layer(self.dense_dropout(features, training=training))
+        hidden = keras.activations.gelu(hidden, approximate=False)
+        found = self.logits_layer(self.logits_dropout(hidden, training=training))
+        return found[:, 0] if self.is_regression else found
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> Mapping[str, TermLoss]:
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(
+                f"{name}: no labels; expected batches `((tokens, segments), labels)`, "
+                "as `LabelledBatches` gives them."
+            )
+        found = at_least_single(self(x, training=training))
+        labels = tf.convert_to_tensor(y)
+        rows = found if self.is_regression else found[:, 0]
+        check_shapes(name, labels=(labels, "B"), texts=(rows, "B"))
+        weights = sample_weight
+        if weights is None:
+            weights = tf.ones_like(labels, tf.float32)
+        if self.is_regression:
+            loss = tf.square(found - tf.cast(labels, found.dtype))
+            return {"squared_error": TermLoss(loss, weights)}
+        labels = tf.cast(labels, tf.int32)
+        highest = tf.reduce_max(labels)
+        known = check_running(
+            (tf.reduce_min(labels) >= 0) & (highest < self.num_classes),
+            f"{name}: labels must be in [0, {self.num_classes})",
+            highest,
+        )
+        with tf.control_dependencies(known):
+            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, found)
+        best = tf.argmax(found, axis=-1, output_type=tf.int32)
+        self.accuracy_metric.update_state(tf.cast(best == labels, tf.float32), weights)
+        return {"nll": TermLoss(loss, weights)}
+
+    def _logged(self, training: bool) -> list[keras.metrics.Metric]:
+        found = super()._logged(training)
+        silent = self.accuracy_metric if self.is_regression else None
+        return [metric for metric in found if metric is not silent]
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "num_classes": self.num_classes,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+def layerwise_decay(
+    model: SequenceClassifier,
+    optimizer: Callable[[float], keras.optimizers.Optimizer],
+    decay: float,
+) -> DecoupledOptimizer:
+    """Returns an optimiser whose rate falls from layer to layer, downwards.
+
+    The head has the rate, the last block `decay` times that, and so on; embeddings have
+    the least, as in ELECTRA's fine-tuning.
+
+    Args:
+        model: The classifier.
+        optimizer: Returns an optimiser whose rate is multiplied by a factor.
+        decay: In (0, 1].
+
+    Raises:
+        ValueError: If `decay` is out of range.
+    """
+    check_range("layerwise_decay", 1e-6, 1.0, decay=decay)
+    names = list(model.parts)
+    depth = len(names) - 1
+    return DecoupledOptimizer(
+        {name: optimizer(decay ** (depth - i)) for i, name in enumerate(names)}
+    )

@@ -1,0 +1,133 @@
+"""Classifiers of texts: losses by loops, learning, rates by layers, mistakes."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rlm_tf.models import SequenceClassifier, layerwise_decay
+from rlm_tf.optimizers import LinearDecay
+from tests.models.encoders.toy import encoder, texts
+from tests.references import transformer as reference
+from tests.references.layers import set_random_weights
+
+_TOKENS = texts()
+_LABELS = np.array([0, 2, 1, 1, 0, 2], np.int32)
+
+
+def make(num_classes=3, **options):
+    model = SequenceClassifier(
+        encoder(num_layers=2, dtype="float64", **options), num_classes, dropout=0.0
+    )
+    set_random_weights(model.dense_layer)
+    set_random_weights(model.logits_layer)
+    return model
+
+
+def _by_loops(model):
+    first = model.encoder(_TOKENS).numpy()[:, 0]
+    (kernel, bias), (out, offset) = (
+        [w.numpy() for w in layer.weights]
+        for layer in (model.dense_layer, model.logits_layer)
+    )
+    return reference.gelu(first @ kernel + bias) @ out + offset
+
+
+def test_cross_entropy_by_loops():
+    model = make()
+    logits = _by_loops(model)
+    np.testing.assert_allclose(model(_TOKENS), logits, rtol=1e-6)
+    losses = np.log(np.exp(logits).sum(1)) - logits[np.arange(6), _LABELS]
+    weights = np.array([1, 0.5, 2, 0, 1, 1.0])
+    model.compile("sgd", run_eagerly=True)
+    found = model.evaluate(
+        _TOKENS, _LABELS, sample_weight=weights, verbose=0, return_dict=True
+    )
+    expected = np.average(losses, weights=weights)
+    assert found["nll"] == pytest.approx(expected, rel=1e-6)
+    right = np.average(logits.argmax(1) == _LABELS, weights=weights)
+    assert found["accuracy"] == pytest.approx(right) and set(found) == {
+        "loss",
+        "nll",
+        "accuracy",
+    }
+
+
+def test_squared_error_by_loops():
+    model = make(None)
+    numbers = _by_loops(model)[:, 0]
+    np.testing.assert_allclose(model(_TOKENS), numbers, rtol=1e-6)
+    targets = np.linspace(-1, 1, 6).astype(np.float32)
+    model.compile("sgd", run_eagerly=True)
+    found = model.evaluate(_TOKENS, targets, verbose=0, return_dict=True)
+    assert found["squared_error"] == pytest.approx(((numbers - targets) ** 2).mean())
+    assert "accuracy" not in found
+
+
+def test_segments_count_where_the_encoder_knows_them():
+    segments = np.arange(10)[None] // 5 + 0 * _TOKENS
+    plain = make()
+    np.testing.assert_array_equal(plain((_TOKENS, segments)), plain(_TOKENS))
+    two = make(num_segments=2)
+    assert not np.allclose(two((_TOKENS, segments)), two(_TOKENS))
+
+
+def test_it_learns_what_the_first_piece_says():
+    tokens = texts(60, seed=1)
+    labels = (tokens[:, 1] > 11).astype(np.int32)
+    model = SequenceClassifier(
+        encoder(width=8, embedding_width=8, initializer_range=0.2), 2
+    )
+    model.compile(keras.optimizers.Adamax(0.02))
+    for _ in range(40):
+        logs = model.train_on_batch(tokens, labels, return_dict=True)
+    assert logs["accuracy"] > 0.9
+
+
+def test_rates_fall_from_layer_to_layer():
+    model = make(positions="both", embedding_width=6)
+    optimizer = layerwise_decay(model, lambda by: keras.optimizers.SGD(0.8 * by), 0.5)
+    assert optimizer.learning_rates == pytest.approx(
+        {"embedding": 0.1, "block_0": 0.2, "block_1": 0.4, "head": 0.8}
+    )
+    model.compile(optimizer, run_eagerly=True)
+    before = [v.numpy() for v in model.trainable_variables]
+    with tf.GradientTape() as tape:
+        term = model.objective_terms(_TOKENS, _LABELS, None, training=True)["nll"]
+        loss = tf.reduce_mean(term.loss)
+    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    model.train_on_batch(_TOKENS, _LABELS)
+    rates = optimizer.learning_rates
+    for variable, old, gradient in zip(
+        model.trainable_variables, before, gradients, strict=True
+    ):
+        rate = rates[optimizer.part_of(variable)]
+        expected = old - rate * tf.convert_to_tensor(gradient).numpy()
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-5, atol=1e-8)
+
+
+def test_linear_decay():
+    schedule = LinearDecay(0.8, 10, 3)
+    found = [float(schedule(step)) for step in range(12)]
+    assert found[:4] == pytest.approx([0.2, 0.4, 0.6, 0.8])
+    assert found[4:] == pytest.approx([0.8 * k / 7 for k in (6, 5, 4, 3, 2, 1, 0, 0)])
+    restored = LinearDecay.from_config(schedule.get_config())
+    assert float(restored(5)) == found[5]
+    with pytest.raises(ValueError, match="`steps` must be an integer >= 4, found 3"):
+        LinearDecay(0.1, 3, 3)
+
+
+def test_mistakes():
+    model = make()
+    with pytest.raises(ValueError, match=r"labels must be in \[0, 3\), found 3"):
+        model.objective_terms(_TOKENS, _LABELS + 1, None, training=False)
+    with pytest.raises(ValueError, match=r"no labels; expected batches"):
+        model.objective_terms(_TOKENS, None, None, training=False)
+    with pytest.raises(ValueError, match=r"axis B of `.*` is 6, expected 2"):
+        model.objective_terms(_TOKENS, _LABELS[:2], None, training=False)
+    with pytest.raises(ValueError, match="`num_classes` must be an integer >= 2"):
+        make(1)
+    with pytest.raises(ValueError, match="must be an rlm_tf"):
+        SequenceClassifier(keras.layers.Dense(2), 2)
