@@ -1,6 +1,13 @@
 """SavedModels: language models that answer strings, classifiers, policies."""
 
 from rlm_tf.serving.arguments import MAX_TEXT_BYTES, MAX_TEXT_TOKENS, MAX_TOKENS
+from rlm_tf.serving.encoders.classifier_service import ClassifierService
+from rlm_tf.serving.encoders.encoder_service import (
+    ElectraService,
+    EncoderService,
+    MaskedLanguageService,
+)
+from rlm_tf.serving.encoders.export_encoder import export_encoder
 from rlm_tf.serving.export import export_language_model
 from rlm_tf.serving.export_functions import export_classifier, export_policy
 from rlm_tf.serving.export_latent import export_latent_model
@@ -12,10 +19,15 @@ __all__ = [
     "MAX_TEXT_BYTES",
     "MAX_TEXT_TOKENS",
     "MAX_TOKENS",
+    "ClassifierService",
+    "ElectraService",
+    "EncoderService",
     "LanguageModelService",
     "LatentService",
+    "MaskedLanguageService",
     "check_export_path",
     "export_classifier",
+    "export_encoder",
     "export_language_model",
     "export_latent_model",
     "export_policy",

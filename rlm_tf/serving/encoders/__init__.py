@@ -1,0 +1,1 @@
+"""Exports of encoders and of what is built on them."""
