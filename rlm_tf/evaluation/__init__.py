@@ -1,5 +1,11 @@
 """What trained models are worth: perplexity, interpolation, cross-validation."""
 
+from rlm_tf.evaluation.corrupted_text import (
+    CorruptedText,
+    Detection,
+    corrupt,
+    detect,
+)
 from rlm_tf.evaluation.detection import (
     DetectionScores,
     detection_scores,
@@ -45,6 +51,7 @@ from rlm_tf.evaluation.perplexity import (
     tune_floor,
     tune_interpolation,
 )
+from rlm_tf.evaluation.pseudo_perplexity import pseudo_perplexity
 from rlm_tf.evaluation.reliability import Reliability, reliability
 from rlm_tf.evaluation.reverse_perplexity import (
     ReversePerplexity,
@@ -55,7 +62,9 @@ from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
 
 __all__ = [
     "CorpusPerplexity",
+    "CorruptedText",
     "CrossValidation",
+    "Detection",
     "DetectionScores",
     "DynamicEvaluation",
     "Estimate",
@@ -71,7 +80,9 @@ __all__ = [
     "ScalingLaw",
     "SegmentInformation",
     "VarianceRatio",
+    "corrupt",
     "cross_validate_logistic",
+    "detect",
     "detection_scores",
     "evaluate",
     "fit_scaling_law",
@@ -88,6 +99,7 @@ __all__ = [
     "model_information",
     "pareto_frontier",
     "perplexity_of",
+    "pseudo_perplexity",
     "quantised_usage",
     "reliability",
     "restricted_target_log_probs",

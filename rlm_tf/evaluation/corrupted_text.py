@@ -1,0 +1,158 @@
+"""Held-out text that a frozen generator has corrupted once, to compare detectors on."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from rlm_tf.checks import check_integer
+from rlm_tf.data import Masking, Segments
+from rlm_tf.evaluation.detection import DetectionScores, detection_scores
+from rlm_tf.file_errors import naming
+from rlm_tf.models import Electra, MaskedLanguageModel
+from rlm_tf.objectives.replaced_tokens import corrupted_tokens, detection_labels
+
+
+class CorruptedText(NamedTuple):
+    """Rows of text, some of whose tokens were replaced.
+
+    Attributes:
+        tokens: int32 `[N, T]`, as they are shown.
+        labels: bool `[N, T]`, True where replaced.
+        padding: bool `[N, T]`, True where there is no token.
+        original: int32 `[N, T]`.
+    """
+
+    tokens: np.ndarray
+    labels: np.ndarray
+    padding: np.ndarray
+    original: np.ndarray
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a `.npz` file, beside its place first."""
+        path = pathlib.Path(path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.npz")
+        with naming(path):
+            np.savez_compressed(beside, **self._asdict())
+            beside.replace(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CorruptedText:
+        """Reads what `save` has written.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If it is another file.
+        """
+        try:
+            with np.load(path) as stored:
+                return cls(**{name: stored[name] for name in cls._fields})
+        except (KeyError, OSError, ValueError, TypeError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise ValueError(f"{path} is no corrupted text: {error}.") from error
+
+
+class Detection(NamedTuple):
+    """How well a detector finds what was replaced.
+
+    Attributes:
+        scores: Accuracy, precision, recall and F1 of replaced tokens at 0.5.
+        cross_entropy: Nats a token.
+        by_frequency: F1 of tokens as rare as each group's, see `detect`.
+    """
+
+    scores: DetectionScores
+    cross_entropy: float
+    by_frequency: list[DetectionScores]
+
+
+def corrupt(
+    generator: MaskedLanguageModel, segments: Segments, masking: Masking, seed: int = 0
+) -> CorruptedText:
+    """Replaces masked tokens by draws of a generator, once.
+
+    Detectors that are scored on what their own generators replace cannot be compared:
+    the better a generator, the harder its text (Dong 2025, appendix A.4).
+
+    Args:
+        generator: A masked language model that was trained alone.
+        segments: Rows of held-out text.
+        masking: Of it.
+        seed: Of the draws.
+
+    Raises:
+        ValueError: If `seed` is negative.
+    """
+    check_integer("corrupt", "seed", seed, 0)
+    rng = np.random.default_rng(seed)
+
+    @tf.function(reduce_retracing=True)
+    def logits_at(shown: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+        return generator.logits_at(shown, places)
+
+    parts = []
+    for (x,) in masking.of_all(segments.in_order()):
+        original, shown, positions = x[:3]
+        places = tf.where(positions > 0)
+        drawn = corrupted_tokens(
+            logits_at(shown, places),
+            tf.gather_nd(original, places),
+            tf.ones(tf.shape(places)[:1], tf.bool),
+            rng.random(int(places.shape[0])),
+        )
+        tokens = tf.tensor_scatter_nd_update(original, places, drawn)
+        labels = detection_labels(original, tokens, positions)
+        parts.append((tokens, labels, original == segments.ids.padding, original))
+    return CorruptedText(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def detect(
+    model: Electra,
+    text: CorruptedText,
+    *,
+    counts: npt.ArrayLike | None = None,
+    groups: int = 5,
+    batch_size: int = 64,
+) -> Detection:
+    """Scores a detector on a corrupted text.
+
+    Args:
+        model: Its detector is used.
+        text: The text.
+        counts: How often each token is in the training text, int `[V]`; None: scores by
+            frequency are left out.
+        groups: Of original tokens, rare ones first, of about as many occurrences each.
+        batch_size: Rows that are read at once.
+    """
+    check_integer("detect", "groups", groups, 1)
+    check_integer("detect", "batch_size", batch_size, 1)
+    run = tf.function(lambda rows: model(rows), reduce_retracing=True)
+    logits = np.concatenate(
+        [
+            tf.cast(run(tf.constant(text.tokens[i : i + batch_size])), tf.float64)
+            for i in range(0, len(text.tokens), batch_size)
+        ]
+    )
+    present = ~text.padding
+    losses = np.logaddexp(0, logits) - text.labels * logits
+    probs = 1 / (1 + np.exp(-logits))
+    by_frequency = []
+    if counts is not None:
+        often = np.asarray(counts)[text.original][present]
+        # Ties by their place: tokens of one count may be in two groups.
+        order = np.argsort(often, kind="stable")
+        for part in np.array_split(order, groups):
+            by_frequency.append(
+                detection_scores(probs[present][part], text.labels[present][part])
+            )
+    return Detection(
+        detection_scores(probs, text.labels, text.padding),
+        float(losses[present].mean()),
+        by_frequency,
+    )
