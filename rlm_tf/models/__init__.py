@@ -20,6 +20,7 @@ from rlm_tf.models.bmi.bootstrapped_mutual_information import (
 )
 from rlm_tf.models.encoders.electra import Electra
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
+from rlm_tf.models.encoders.prefix_predictor import PrefixPredictor
 from rlm_tf.models.encoders.sequence_classifier import (
     SequenceClassifier,
     layerwise_decay,
@@ -62,6 +63,7 @@ __all__ = [
     "MonteCarloVAE",
     "NeighborModelMatching",
     "ObjectiveModel",
+    "PrefixPredictor",
     "RecurrentLanguageModel",
     "RegularizedLanguageModel",
     "ReinforceIMM",

@@ -421,7 +421,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "TokenEmbedding": lambda layer: layer(_TOKENS),
     "EncoderEmbedding": lambda layer: layer(_TOKENS),
     "DisentangledEmbedding": lambda layer: layer(_TOKENS),
-    "PositionBias": lambda layer: layer(length=3),
+    "PositionBias": lambda layer: layer(tf.range(3)),
     "DetectionF1": encoder_rows.detect,
     "DetectionHead": lambda layer: layer(tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]])),
     "MaskedTokenHead": lambda layer: layer(

@@ -82,7 +82,7 @@ ENCODER_ROWS = [
         lambda: layers.PositionBias(
             2, num_buckets=8, max_distance=6, variant="cocolm", initializer="he_normal"
         ),
-        lambda layer: layer(length=4),
+        lambda layer: layer(tf.range(4)),
     ),
     Row("TransformerEncoder", encoder, lambda layer: layer(TOKENS)),
     Row(

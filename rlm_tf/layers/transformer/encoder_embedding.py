@@ -107,6 +107,7 @@ class EncoderEmbedding(keras.layers.Layer):
         self,
         tokens: tf.Tensor,
         segments: tf.Tensor | None = None,
+        places: tf.Tensor | None = None,
         training: bool = False,
     ) -> tf.Tensor:
         """Embeds tokens.
@@ -114,6 +115,7 @@ class EncoderEmbedding(keras.layers.Layer):
         Args:
             tokens: int `[B, T]`.
             segments: int `[B, T]`, the text that a token is of; None: the first.
+            places: int `[T]`, where tokens are; None: one behind another.
             training: Whether dropout acts.
 
         Returns:
@@ -125,12 +127,13 @@ class EncoderEmbedding(keras.layers.Layer):
         total = self.embedded_tokens(tokens)
         if self.max_length is not None:
             length = tokens.shape[1]
-            if length is not None and length > self.max_length:
+            if places is None and length is not None and length > self.max_length:
                 raise ValueError(
                     f"{type(self).__name__}: a row must have at most {self.max_length} "
                     f"tokens (`max_length`), found {length}."
                 )
-            places = tf.range(tf.shape(tokens)[1])
+            if places is None:
+                places = tf.range(tf.shape(tokens)[1])
             total += self.position_embedding(places)[tf.newaxis]
         if self.num_segments:
             if segments is None:

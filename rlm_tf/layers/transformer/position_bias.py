@@ -61,9 +61,8 @@ class PositionBias(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, length: int | tf.Tensor) -> tf.Tensor:
-        """Returns the bias `[1, H, T, T]` of rows of T tokens, in the compute dtype."""
-        places = tf.range(length)
+    def call(self, places: tf.Tensor) -> tf.Tensor:
+        """Returns the bias `[1, H, T, T]` of tokens at places int `[T]`."""
         relative = places - places[:, tf.newaxis]
         most = self.max_distance
         clipped = tf.clip_by_value(relative, -most, most) + most

@@ -36,7 +36,7 @@ def profile(encoder: Any, tokens: tf.Tensor, segments: tf.Tensor | None) -> np.n
     if not tf.reduce_any(present):
         raise ValueError(f"{name}: `tokens` are nothing but padding.")
     hidden = encoder.embedded(tokens, segments)
-    seen, bias = encoder.seen(tokens), encoder.bias_of(tokens)
+    seen, bias = encoder.seen(tokens), encoder.bias_of(tf.range(tokens.shape[1]))
     variances: list[float] = []
 
     def omega_after(added: tf.Tensor) -> float:

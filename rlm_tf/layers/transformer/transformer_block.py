@@ -234,6 +234,7 @@ class TransformerBlock(keras.layers.Layer):
         cache: Cache | None = None,
         visible: tf.Tensor | None = None,
         bias: tf.Tensor | None = None,
+        places: tf.Tensor | None = None,
         training: bool = False,
     ) -> Any:
         """Runs the block.
@@ -245,6 +246,8 @@ class TransformerBlock(keras.layers.Layer):
                 each token may see, without a cache; None: all.
             bias: Added to the scores of attention, broadcasts to `[B, H, T, S]`; None:
                 none.
+            places: int `[T]`, where tokens are, without a cache; None: one behind
+                another.
             training: Whether dropout acts.
 
         Returns:
@@ -253,7 +256,9 @@ class TransformerBlock(keras.layers.Layer):
         Raises:
             ValueError: If a block that is not causal is given a cache.
         """
-        mixed, new_cache = self.attention(inputs, cache, visible, bias, training)
+        mixed, new_cache = self.attention(
+            inputs, cache, visible, bias, places, training
+        )
         hidden = self.after_attention(inputs, mixed)
         outputs = self.after_network(hidden, self.network(hidden, training))
         return outputs if new_cache is None else (outputs, new_cache)
@@ -264,6 +269,7 @@ class TransformerBlock(keras.layers.Layer):
         cache: Cache | None = None,
         visible: tf.Tensor | None = None,
         bias: tf.Tensor | None = None,
+        places: tf.Tensor | None = None,
         training: bool = False,
     ) -> tuple[tf.Tensor, Cache | None]:
         """Returns what attention adds, `[B, T, D]`, and the new cache; see `call`."""
@@ -282,7 +288,7 @@ class TransformerBlock(keras.layers.Layer):
                 visible = tf.ones(tf.shape(inputs)[:2], tf.bool)
             seen = tf.concat([cache.present > 0, visible], axis=1)
             new_cache = self._newest(key, value, seen)
-        mixed = self._attention(query, key, value, seen, bias, training)
+        mixed = self._attention(query, key, value, seen, bias, places, training)
         mixed = self.attention_output(mixed)
         return self.attention_dropout(mixed, training=training), new_cache
 
@@ -327,17 +333,19 @@ class TransformerBlock(keras.layers.Layer):
         value: tf.Tensor,
         seen: tf.Tensor | None,
         bias: tf.Tensor | None,
+        places: tf.Tensor | None,
         training: bool,
     ) -> tf.Tensor:
         """Returns `[B, T, D]`; the last T of the S keys are those of the queries."""
         steps, length = tf.shape(query)[1], tf.shape(key)[1]
-        query_places = tf.range(length - steps, length)
-        distance = query_places[:, tf.newaxis] - tf.range(length)
+        key_places = tf.range(length) if places is None else places
+        query_places = key_places[length - steps :]
+        distance = query_places[:, tf.newaxis] - key_places
         shape = tf.shape(query)
         query, key, value = (self._heads(part) for part in (query, key, value))
         if self.positions == "rotary":
             query = rotate(query, query_places)
-            key = rotate(key, tf.range(length))
+            key = rotate(key, key_places)
         allowed = tf.ones_like(distance, tf.bool)
         if self.causal:
             allowed = (distance >= 0) & (distance <= self.context_length)

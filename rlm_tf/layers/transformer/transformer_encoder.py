@@ -252,6 +252,7 @@ class TransformerEncoder(keras.layers.Layer):
         tokens: tf.Tensor,
         segments: tf.Tensor | None = None,
         visible: tf.Tensor | None = None,
+        places: tf.Tensor | None = None,
         training: bool = False,
     ) -> tf.Tensor:
         """Encodes texts.
@@ -262,30 +263,34 @@ class TransformerEncoder(keras.layers.Layer):
             segments: int `[B, T]`, the text that a token is of; None: the first.
             visible: bool `[B, T, S]`, tokens that each token may see besides; None:
                 all.
+            places: int `[T]`, where tokens are; None: one behind another.
             training: Whether dropout acts.
 
         Returns:
             `[B, T, D]`.
         """
-        return self.hidden_states(tokens, segments, visible, training)[-1]
+        return self.hidden_states(tokens, segments, visible, places, training)[-1]
 
     def hidden_states(
         self,
         tokens: tf.Tensor,
         segments: tf.Tensor | None = None,
         visible: tf.Tensor | None = None,
+        places: tf.Tensor | None = None,
         training: bool = False,
     ) -> list[tf.Tensor]:
         """Returns what each layer gives, `[B, T, D]` each; the last is that of `call`.
 
         Arguments as those of `call`.
         """
-        hidden = self.embedded(tokens, segments, training)
-        seen = self.seen(tokens, visible)
-        bias = self.bias_of(tokens)
+        hidden = self.embedded(tokens, segments, places, training)
+        places = tf.range(tf.shape(tokens)[1]) if places is None else places
+        seen, bias = self.seen(tokens, visible), self.bias_of(places)
         found = []
         for block in self.blocks:
-            hidden = block(hidden, visible=seen, bias=bias, training=training)
+            hidden = block(
+                hidden, visible=seen, bias=bias, places=places, training=training
+            )
             found.append(hidden)
         if self.norm == "pre":
             found[-1] = self.final_norm(hidden)
@@ -295,10 +300,11 @@ class TransformerEncoder(keras.layers.Layer):
         self,
         tokens: tf.Tensor,
         segments: tf.Tensor | None = None,
+        places: tf.Tensor | None = None,
         training: bool = False,
     ) -> tf.Tensor:
         """Returns what the first block reads, `[B, T, D]`."""
-        hidden = self.embedding(tokens, segments, training=training)
+        hidden = self.embedding(tokens, segments, places, training=training)
         if self.embedding.width != self.width:
             hidden = self.projection(hidden)
         return hidden
@@ -314,11 +320,11 @@ class TransformerEncoder(keras.layers.Layer):
             return present
         return tf.cast(visible, tf.bool) & present[:, tf.newaxis]
 
-    def bias_of(self, tokens: tf.Tensor) -> tf.Tensor | None:
-        """Returns what is added to the scores of attention, or None."""
+    def bias_of(self, places: tf.Tensor) -> tf.Tensor | None:
+        """Returns what is added to the scores of tokens at places `[T]`, or None."""
         if self.positions not in ("t5", "both"):
             return None
-        return self.position_bias(tf.shape(tokens)[1])
+        return self.position_bias(places)
 
     def profile_residuals(
         self, tokens: tf.Tensor, segments: tf.Tensor | None = None

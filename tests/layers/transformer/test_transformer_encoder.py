@@ -211,7 +211,7 @@ def test_omegas_begin_by_the_rule_or_by_a_profile():
     assert omegas[0] == 1 and np.all(np.diff(omegas) > 0)
     # Measured once more with these omegas, networks add what was measured.
     hidden, seen = encoder.embedded(_TOKENS), encoder.seen(tf.constant(_TOKENS))
-    bias, present = encoder.position_bias(length=5), _TOKENS != 0
+    bias, present = encoder.position_bias(tf.range(5)), _TOKENS != 0
     variances = []
     for block in encoder.blocks:
         mixed, _ = block.attention(hidden, visible=seen, bias=bias)
