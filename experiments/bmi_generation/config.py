@@ -27,7 +27,7 @@ class GenerationConfig:
     corpus: str = setting("ptb", "The corpus.")
     tokens: int = setting(929_589, "That a model says.")
     segment: int = setting(40, "Tokens of a segment.")
-    gap: int = setting(10, "Tokens between two segments.")
+    gaps: tuple[int, ...] = setting((0, 10), "Tokens between two segments.")
     folds: int = setting(10, "Of the estimate.")
     reverse_tokens: int = setting(200_000, "First tokens that the reverse model reads.")
     reverse_units: int = setting(200, "Width of the reverse model.")
@@ -41,12 +41,12 @@ class GenerationConfig:
             raise ValueError("--arms must name at least one.")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, int) and field.name != "gap" and value < 1:
+            if isinstance(value, int) and value < 1:
                 raise ValueError(f"--{field.name} must be positive, found {value}.")
-        if self.folds < 3 or self.sandwich_pairs < 2 or self.gap < 0:
-            raise ValueError(
-                "--folds must be at least 3, --sandwich_pairs 2 and --gap 0."
-            )
+        if not self.gaps or min(self.gaps) < 0:
+            raise ValueError("--gaps must name numbers of tokens, from 0 on.")
+        if self.folds < 3 or self.sandwich_pairs < 2:
+            raise ValueError("--folds must be at least 3, and --sandwich_pairs 2.")
 
 
 PRESETS = {

@@ -103,8 +103,8 @@ def measure(
     streams = Streams(
         [arm], [text], [text == eos], len(corpus.vocabulary), 0.0, [len(text)]
     )
-    ((_, info),) = estimates(
-        [Job(0, arm, config.gap)],
+    found = estimates(
+        [Job(0, arm, gap) for gap in config.gaps],
         streams,
         folder / "folds",
         segment=config.segment,
@@ -112,6 +112,16 @@ def measure(
         critic="separable",
         seed=seed,
     )
+    information = [
+        {
+            "gap": job.gap,
+            "mine": info.mine._asdict(),
+            "nwj": info.nwj._asdict(),
+            "shuffled": info.shuffled._asdict(),
+            "ceiling": info.ceiling,
+        }
+        for job, info in found
+    ]
     reverse = reverse_perplexity(
         text[: config.reverse_tokens],
         corpus.valid,
@@ -129,10 +139,7 @@ def measure(
         "seed": seed,
         "corpus": {"name": corpus.name, "text_sha256": text_digest(corpus)},
         "tokens": len(text),
-        "mine": info.mine._asdict(),
-        "nwj": info.nwj._asdict(),
-        "shuffled": info.shuffled._asdict(),
-        "ceiling": info.ceiling,
+        "information": information,
         "reverse": reverse._asdict(),
         "distinct_words": len(np.unique(text)),
         "seconds_said": said,

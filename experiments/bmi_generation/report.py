@@ -13,9 +13,10 @@ from experiments.kit.paired import less
 
 Row = Mapping[str, Any]
 # What a row must have to be reported.
-NEEDS = ("name", "arm", "seed", "mine", "reverse")
+NEEDS = ("name", "arm", "seed", "information", "reverse")
 # Cao and Xu (2019), Tables 1 and 2, Penn Treebank: MINE in nats, reverse perplexity of
 # the test text by six million tokens; after finetuning.
+_PUBLISHED_GAP = 10
 PUBLISHED = {
     "none": ("0.25 ± 0.03", "75.51"),
     "base": ("0.47 ± 0.03", "73.35"),
@@ -46,27 +47,41 @@ def by_arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
     }
 
 
+def at_gap(rows: Sequence[Row], gap: int) -> list[Row]:
+    """Returns rows with the estimates of one gap as `mine`, `nwj` and `shuffled`."""
+    return [
+        {**row, **each}
+        for row in rows
+        for each in row["information"]
+        if each["gap"] == gap
+    ]
+
+
 def information(rows: Sequence[Row]) -> str:
     """Returns the table of mutual information by a critic."""
-    arms = by_arms(rows)
     lines = []
-    for arm, own in arms.items():
-        folds = np.mean([row["mine"]["standard_error"] for row in own])
-        lines.append(
-            (
-                arm,
-                with_deviation([row["mine"]["mean"] for row in own], 3),
-                f"{folds:.3f}",
-                *(
-                    less(b, arms, own, "mine", "mean", digits=3)
-                    for b in ("none", "base")
-                ),
-                with_deviation([row["nwj"]["mean"] for row in own], 3),
-                with_deviation([row["shuffled"]["mean"] for row in own], 3),
-                PUBLISHED.get(arm, ("", ""))[0],
+    gaps = distinct(each["gap"] for row in rows for each in row["information"])
+    for gap in gaps:
+        arms = by_arms(at_gap(rows, gap))
+        for arm, own in arms.items():
+            folds = np.mean([row["mine"]["standard_error"] for row in own])
+            lines.append(
+                (
+                    gap,
+                    arm,
+                    with_deviation([row["mine"]["mean"] for row in own], 3),
+                    f"{folds:.3f}",
+                    *(
+                        less(b, arms, own, "mine", "mean", digits=3)
+                        for b in ("none", "base")
+                    ),
+                    with_deviation([row["nwj"]["mean"] for row in own], 3),
+                    with_deviation([row["shuffled"]["mean"] for row in own], 3),
+                    PUBLISHED.get(arm, ("", ""))[0] if gap == _PUBLISHED_GAP else "",
+                )
             )
-        )
     titles = (
+        "gap",
         "text",
         "MINE, nats",
         "standard error of folds",
@@ -76,7 +91,7 @@ def information(rows: Sequence[Row]) -> str:
         "half a block apart",
         "the paper",
     )
-    return table(titles, lines)
+    return table(titles, lines, (0, 1))
 
 
 def reverse(rows: Sequence[Row]) -> str:

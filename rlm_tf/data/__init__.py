@@ -13,6 +13,7 @@ from rlm_tf.data.labelled.labelled_batches import LabelledBatches
 from rlm_tf.data.labelled.labelled_texts import LabelledTexts
 from rlm_tf.data.labelled.table_files import read_labelled
 from rlm_tf.data.masking.mask_tokens import MaskedTokens, mask_tokens
+from rlm_tf.data.masking.masked_copy import MaskedCopy
 from rlm_tf.data.masking.masked_count import masked_count, max_masked
 from rlm_tf.data.masking.masking import Masking
 from rlm_tf.data.synthetic.linear_discriminant import LinearDiscriminant
@@ -37,6 +38,7 @@ __all__ = [
     "LabelledTexts",
     "LinearDiscriminant",
     "MarkovSource",
+    "MaskedCopy",
     "MaskedTokens",
     "Masking",
     "Noising",

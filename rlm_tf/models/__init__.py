@@ -19,8 +19,10 @@ from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
 from rlm_tf.models.encoders.electra import Electra
+from rlm_tf.models.encoders.induced_fine_tuning import InducedFineTuning
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 from rlm_tf.models.encoders.prefix_predictor import PrefixPredictor
+from rlm_tf.models.encoders.sampled_prefixes import SampledPrefixes
 from rlm_tf.models.encoders.sequence_classifier import (
     SequenceClassifier,
     layerwise_decay,
@@ -55,6 +57,7 @@ __all__ = [
     "Electra",
     "EncoderDecoder",
     "InBatchContexts",
+    "InducedFineTuning",
     "InducedModelMatching",
     "KerasHubLanguageModel",
     "LogisticIMM",
@@ -69,6 +72,7 @@ __all__ = [
     "ReinforceIMM",
     "ReinforceRuns",
     "SampledContexts",
+    "SampledPrefixes",
     "SequenceClassifier",
     "Term",
     "TermLoss",

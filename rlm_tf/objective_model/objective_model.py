@@ -144,6 +144,11 @@ class ObjectiveModel(LoggedModel):
         return self.clip_norm
 
     @property
+    def joint_clip_norm(self) -> float | None:
+        """What the gradient of terms without a `clip_norm` is clipped to, if any."""
+        return None
+
+    @property
     def differentiates_apart(self) -> bool:
         """Whether a step differentiates more than once, term by term.
 
@@ -228,7 +233,10 @@ class ObjectiveModel(LoggedModel):
         gradients = gradient_lists.add(gradients, self._penalty(variables, unit))
         # Clipping needs the sum over replicas; from the first clipped term on, all
         # gradients are sums.
-        summed = False
+        summed = self.joint_clip_norm is not None
+        if summed:
+            gradients = gradient_lists.sum_over_replicas(gradients)
+            gradients = gradient_lists.clip(gradients, unit * self.joint_clip_norm)
         for reduction in reductions:
             term = reduction.term
             if not term.is_separate:

@@ -195,9 +195,15 @@ def test_reports_of_texts(tmp_path):
             "name": f"{arm}{seed}",
             "arm": arm,
             "seed": seed,
-            "mine": _estimate(0.2 + 0.3 * (arm == "full")),
-            "nwj": _estimate(0.2),
-            "shuffled": _estimate(0.0),
+            "information": [
+                {
+                    "gap": gap,
+                    "mine": _estimate(0.2 + 0.3 * (arm == "full") + gap),
+                    "nwj": _estimate(0.2),
+                    "shuffled": _estimate(0.0),
+                }
+                for gap in (0, 10)
+            ],
             "reverse": {"valid": 100.0, "test": 90.0, "epochs": 3},
             "sandwich": {"lower": 1.0, "upper": 3.0, "conditional_entropy": 50.0},
             "distinct_words": 1000,
@@ -205,7 +211,9 @@ def test_reports_of_texts(tmp_path):
         for arm, seed in itertools.product(("none", "full"), (1, 2))
     ]
     text = generation_report.report(said, tmp_path)
-    assert "| full | 0.500 ± 0.000 | 0.050 | **+0.300 ± 0.000** |" in text
+    assert "| 0 | full | 0.500 ± 0.000 | 0.050 | **+0.300 ± 0.000** |" in text
+    assert "| 10 | none | 10.200 ± 0.000 | 0.050 |  |  | 0.200 ± 0.000 |" in text
+    assert text.count("0.48 ± 0.03") == 1
     assert "| full | 100.0 ± 0.0 | 90.0 ± 0.0 | +0.0 ± 0.0 |" in text
     assert "| 50.00 ± 0.00 | 52.00 ± 0.00 | +0.00 ± 0.00 |" in text
 

@@ -82,10 +82,14 @@ class MaskedTokenHead(keras.layers.Layer):
             features: `[..., D]`.
             kernel: The embeddings of tokens, `[V, E]`, in the compute dtype.
         """
+        return self.output_layer(self.transform(features), tied_kernel=kernel)
+
+    def transform(self, features: tf.Tensor) -> tf.Tensor:
+        """Returns what the softmax reads, `[..., E]`, of features `[..., D]`."""
         hidden = keras.activations.gelu(
             self.dense(features), approximate=ACTIVATIONS[self.activation]
         )
-        return self.output_layer(self.norm(hidden), tied_kernel=kernel)
+        return self.norm(hidden)
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -127,9 +127,23 @@ class MaskedLanguageModel(ObjectiveModel):
             segments: int `[B, T]` or None.
             training: Whether dropout acts.
         """
+        return self.logits(self.features_at(shown, places, segments, training))
+
+    def features_at(
+        self,
+        shown: tf.Tensor,
+        places: tf.Tensor,
+        segments: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Returns what the softmax reads, `[N, E]`; arguments as of `logits_at`."""
         features = self.encoder(shown, segments, training=training)
+        return self.head.transform(tf.gather_nd(features, places))
+
+    def logits(self, features: tf.Tensor) -> tf.Tensor:
+        """Returns logits `[..., V]` of what the softmax reads, `[..., E]`."""
         kernel = self.encoder.embedding.matrix()
-        return self.head(tf.gather_nd(features, places), kernel)
+        return self.head.output_layer(features, tied_kernel=kernel)
 
     # === Objective ===
 

@@ -52,7 +52,8 @@ class PrefixPredictor:
         """
         shape = tf.shape(tokens)
         if self.hide == "causal":
-            return self._causal(tokens, training)
+            features = self._causal(tokens, training)
+            return self.model.logits(self.model.head.transform(features))
         rows, columns = tf.meshgrid(
             tf.range(shape[0]), tf.range(shape[1]), indexing="ij"
         )
@@ -71,9 +72,15 @@ class PrefixPredictor:
             places: Row and place t of each, int `[N, 2]`; what is wanted is t + 1.
             training: Whether dropout acts.
         """
+        return self.model.logits(self.features_at(tokens, places, training))
+
+    def features_at(
+        self, tokens: tf.Tensor, places: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """Returns what the softmax reads behind some tokens, `[N, E]`; see `at`."""
         if self.hide == "causal":
-            logits = self._causal(tokens, training)
-            return tf.gather_nd(logits, places)
+            features = tf.gather_nd(self._causal(tokens, training), places)
+            return self.model.head.transform(features)
         padding_id = tf.cast(self.model.encoder.padding_id, tokens.dtype)
         places = tf.cast(places, tf.int32)
         row, last = places[:, 0], places[:, 1:]
@@ -91,11 +98,11 @@ class PrefixPredictor:
         shown = tf.where(columns == last + 1, mask, shown)
         numbers = tf.range(tf.shape(row)[0])
         where = tf.stack([numbers, last[:, 0] + 1], axis=1)
-        return self.model.logits_at(shown, where, training=training)
+        return self.model.features_at(shown, where, training=training)
 
     def _causal(self, tokens: tf.Tensor, training: bool) -> tf.Tensor:
-        """Returns logits `[B, T, V]` of one pass over tokens and as many [MASK]."""
-        encoder, head = self.model.encoder, self.model.head
+        """Returns what the encoder gives, `[B, T, D]`, of one [MASK] for each token."""
+        encoder = self.model.encoder
         steps = tf.shape(tokens)[1]
         places = tf.range(steps)
         masks = tf.fill(tf.shape(tokens), tf.cast(_MASK_ID, tokens.dtype))
@@ -115,4 +122,4 @@ class PrefixPredictor:
             places=tf.concat([places, places + 1], axis=0),
             training=training,
         )
-        return head(features[:, steps:], encoder.embedding.matrix())
+        return features[:, steps:]
