@@ -289,6 +289,12 @@ CASES = [
             np.array([1, 0.5, 0], np.float32),
         ),
     ),
+    Case(
+        "InducedFineTuning",
+        _MAKERS["InducedFineTuning"],
+        batch=encoder_rows.LABELLED,
+        contexts=encoder_rows.prefixes,
+    ),
     Case("Electra", _MAKERS["Electra"], batch=encoder_rows.BATCH, evaluates=False),
     Case(
         "EncoderDecoder",

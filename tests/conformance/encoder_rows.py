@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf import layers, metrics, models
+from rlm_tf import layers, metrics, models, restricted
 from tests.conformance.row import TOKENS, VOCABULARY, Row
 
 _SEQUENCE = tf.constant(np.random.default_rng(1).normal(size=(2, 3, 5)), tf.float32)
@@ -53,6 +53,36 @@ def _electra() -> models.Electra:
         temperature=0.8,
         clip_norm=2.0,
         seed=4,
+    )
+
+
+# Of the pieces there is one; each text has several.
+_PIECES = np.array([[2, 5, 5, 3], [2, 5, 5, 5]], np.int32)
+LABELLED = (
+    (_PIECES, _PIECES % 2, _PIECES[:, ::-1].copy(), _POSITIONS),
+    np.array([0, 2], np.int32),
+    np.array([1, 0.5], np.float32),
+)
+
+
+def prefixes() -> models.SampledPrefixes:
+    """Contexts of the texts."""
+    return models.SampledPrefixes(_PIECES, k=2)
+
+
+def _fine_tuning() -> models.InducedFineTuning:
+    classifier = models.SequenceClassifier(encoder(), 3, dropout=0.3, seed=4)
+    return models.InducedFineTuning(
+        classifier,
+        models.MaskedLanguageModel(classifier.encoder, seed=5),
+        restricted.KneserNey(2).fit(_PIECES.ravel(), VOCABULARY),
+        prefixes(),
+        mlm_weight=0.5,
+        coefficient=0.3,
+        hide="causal",
+        positions=2,
+        clip_norm=1.0,
+        seed=6,
     )
 
 
@@ -116,5 +146,6 @@ ENCODER_ROWS = [
             np.array([1, 0.5], np.float32),
         ),
     ),
+    Row("InducedFineTuning", _fine_tuning, lambda model: model(TOKENS), batch=LABELLED),
     Row("Electra", _electra, lambda model: model(TOKENS), batch=BATCH),
 ]

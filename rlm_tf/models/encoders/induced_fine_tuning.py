@@ -229,7 +229,7 @@ class InducedFineTuning(ObjectiveModel):
         places = self._places(tokens)
         pieces = tf.gather_nd(tokens, places)
         if isinstance(self.contexts, SampledPrefixes):
-            return self._sampled(pieces, self.contexts)
+            return self._sampled(tokens, places, self.contexts)
         features = self.predictor.features_at(tokens, places, training=True)
         step = tf.cast(self.optimizer.iterations, tf.int64)
         window = Window(
@@ -244,16 +244,20 @@ class InducedFineTuning(ObjectiveModel):
         assert found.loss is not None
         return TermLoss(found.loss, found.weights)
 
-    def _sampled(self, pieces: tf.Tensor, contexts: SampledPrefixes) -> TermLoss:
+    def _sampled(
+        self, tokens: tf.Tensor, places: tf.Tensor, contexts: SampledPrefixes
+    ) -> TermLoss:
         assert self.restricted_model is not None
-        shape = [tf.shape(pieces)[0], contexts.k]
 
         def draw(shape: Sequence[Any], seed: tf.Tensor) -> tf.Tensor:
             return tf.random.stateless_uniform(shape, seed, 0, tf.int64.max, tf.int64)
 
-        randoms = replica_noise(draw, shape, self.context_seeds, None)
-        texts, places, known = contexts.draw(pieces, randoms)
-        logits = self.predictor.at(texts, places)
+        # By row and place, so that replicas draw what one device does.
+        shape = [*_sizes(tokens), contexts.k]
+        randoms = replica_noise(draw, shape, self.context_seeds, 0)
+        pieces = tf.gather_nd(tokens, places)
+        texts, ends, known = contexts.draw(pieces, tf.gather_nd(randoms, places))
+        logits = self.predictor.at(texts, ends)
         size = self.masked_model.vocabulary_size
         log_probs = tf.reshape(tf.nn.log_softmax(logits), [-1, contexts.k, size])
         probs = self.restricted_model.probs(pieces)
@@ -269,15 +273,11 @@ class InducedFineTuning(ObjectiveModel):
         candidates = is_piece & follows
         if self.positions is None:
             return tf.where(candidates)
-        shape = [
-            size if size is not None else tf.shape(tokens)[axis]
-            for axis, size in enumerate(tokens.shape)
-        ]
 
         def draw(shape: Sequence[Any], seed: tf.Tensor) -> tf.Tensor:
             return tf.random.stateless_uniform(shape, seed)
 
-        noise = replica_noise(draw, shape, self.place_seeds, 0)
+        noise = replica_noise(draw, _sizes(tokens), self.place_seeds, 0)
         noise = tf.where(candidates, noise, 2.0)
         rank = tf.argsort(tf.argsort(noise, stable=True), stable=True)
         return tf.where(candidates & (rank < self.positions))
@@ -335,6 +335,15 @@ class InducedFineTuning(ObjectiveModel):
             **made_objects({**made["masked_model"], "encoder": encoder})
         )
         return cls(**made)
+
+
+def _sizes(tokens: tf.Tensor) -> list[Any]:
+    """Returns the sizes of the axes, as numbers where they are known."""
+    dynamic = tf.shape(tokens)
+    return [
+        size if size is not None else dynamic[axis]
+        for axis, size in enumerate(tokens.shape)
+    ]
 
 
 class _Predictions:
