@@ -68,6 +68,19 @@ class DeclaredModel(NestedConfig, WorkerModel, metaclass=_CompletedModels):
         """
         return ()
 
+    @property
+    def joint_clip_norm(self) -> float | None:
+        """What the gradient of terms without a `clip_norm` is clipped to, if any."""
+        return None
+
+    def step_factor(self, x: Any) -> float | tf.Tensor | None:
+        """What multiplies gradients of a step after clipping; None: nothing."""
+        return None
+
+    def has_step_factor(self, variable: keras.Variable) -> bool:
+        """Whether `step_factor` multiplies the gradient of a variable."""
+        return True
+
     def part_variables(self) -> dict[str, list[keras.Variable]]:
         """Returns the trainable variables of each part.
 

@@ -144,11 +144,6 @@ class ObjectiveModel(LoggedModel):
         return self.clip_norm
 
     @property
-    def joint_clip_norm(self) -> float | None:
-        """What the gradient of terms without a `clip_norm` is clipped to, if any."""
-        return None
-
-    @property
     def differentiates_apart(self) -> bool:
         """Whether a step differentiates more than once, term by term.
 
@@ -163,14 +158,6 @@ class ObjectiveModel(LoggedModel):
             and (spec.clip_norm is not None or spec.part_factors is not None)
             for spec in self.term_specs
         )
-
-    def step_factor(self, x: Any) -> float | tf.Tensor | None:
-        """What multiplies gradients of a step after clipping; None: nothing."""
-        return None
-
-    def has_step_factor(self, variable: keras.Variable) -> bool:
-        """Whether `step_factor` multiplies the gradient of a variable."""
-        return True
 
     def l2_of(self, variable: keras.Variable) -> float:
         """Strength of the penalty on a variable: `l2`, if nobody overrides it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -10,6 +10,7 @@ import tensorflow as tf
 from rlm_tf.checks import check_integer, check_option, check_range
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.transformer.attention import attend
+from rlm_tf.layers.transformer.cache import Cache
 from rlm_tf.layers.transformer.rotary import rotate
 from rlm_tf.seeds import Seeds, reseeded
 
@@ -17,20 +18,6 @@ POSITIONS = ("rotary", "learnt", "none")
 NORMS = ("pre", "post")
 # Whether GELU is the tanh formula of BERT's first code.
 ACTIVATIONS = {"gelu": False, "gelu_tanh": True}
-
-
-class Cache(NamedTuple):
-    """Keys and values of the last tokens of each row, before any position is applied.
-
-    Attributes:
-        keys: `[B, C, D]`, the newest last.
-        values: `[B, C, D]`.
-        present: `[B, C]`, 1 where there is a token, else 0.
-    """
-
-    keys: tf.Tensor
-    values: tf.Tensor
-    present: tf.Tensor
 
 
 @keras.saving.register_keras_serializable("rlm_tf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 from typing import Any
 
@@ -385,28 +386,7 @@ class TransformerEncoder(keras.layers.Layer):
         return (*input_shape, self.width)
 
     def get_config(self) -> dict[str, Any]:
-        names = (
-            "vocabulary_size",
-            "num_layers",
-            "width",
-            "num_heads",
-            "feed_forward",
-            "embedding_width",
-            "num_segments",
-            "max_length",
-            "dropout",
-            "positions",
-            "norm",
-            "residual_scaling",
-            "admin_rule",
-            "num_buckets",
-            "max_distance",
-            "bucket_rule",
-            "activation",
-            "epsilon",
-            "initializer_range",
-            "padding_id",
-            "seed",
-        )
+        given = inspect.signature(TransformerEncoder.__init__).parameters
+        names = [name for name in given if name not in ("self", "embedding", "kwargs")]
         own = {name: getattr(self, name) for name in names}
         return {**super().get_config(), **own, "embedding": None}

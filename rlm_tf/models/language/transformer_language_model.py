@@ -7,11 +7,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_option
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.basic.token_embedding import TokenEmbedding
 from rlm_tf.layers.output.softmax_output import SoftmaxOutput
-from rlm_tf.layers.transformer.transformer_block import Cache, TransformerBlock
+from rlm_tf.layers.transformer.cache import Cache
+from rlm_tf.layers.transformer.transformer_block import TransformerBlock
 from rlm_tf.models.language.dropout_samples import LayerStates
 from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
 from rlm_tf.seeds import Seeds
@@ -69,6 +70,7 @@ class TransformerLanguageModel(StatefulLanguageModel):
         name = type(self).__name__
         check_integer(name, "vocabulary_size", vocabulary_size, 1)
         check_integer(name, "num_layers", num_layers, 1)
+        check_option(name, "positions", positions, ("rotary", "learnt"))
         for argument, rate in (
             ("dropout", dropout),
             ("output_dropout", output_dropout),
