@@ -1,6 +1,7 @@
 """Vocabularies, corpora, contiguous batches, noising, synthetic tasks."""
 
 from rlm_tf.data.batches.contiguous_batches import ContiguousBatches, contiguous_batches
+from rlm_tf.data.batches.looks import Looks
 from rlm_tf.data.batches.noising import Noising
 from rlm_tf.data.batches.segment_pairs import SegmentPairs
 from rlm_tf.data.batches.segments import Segments
@@ -37,6 +38,7 @@ __all__ = [
     "LabelledBatches",
     "LabelledTexts",
     "LinearDiscriminant",
+    "Looks",
     "MarkovSource",
     "MaskedCopy",
     "MaskedTokens",
