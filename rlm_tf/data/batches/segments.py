@@ -46,6 +46,8 @@ class Segments:
         vocabulary: Of an encoder, see `encoder_vocabulary`.
         length: T, tokens of a row.
         batch_size: B.
+        documents: Whether empty lines part documents; False: all is one, as where they
+            only part paragraphs.
         two_texts: Whether rows have two texts, each with a segment of its own.
         single_share: With two texts, the share of the rows that have one.
         short_share: Share of the rows that end at a random length; ELECTRA has 0.05.
@@ -68,6 +70,7 @@ class Segments:
         length: int,
         batch_size: int,
         *,
+        documents: bool = True,
         two_texts: bool = False,
         single_share: float = 0.1,
         short_share: float = 0.0,
@@ -80,19 +83,20 @@ class Segments:
         check_range(name, 0.0, 1.0, single_share=single_share, short_share=short_share)
         self.length = length
         self.batch_size = batch_size
+        self.documents = documents
         self.two_texts = two_texts
         self.single_share = single_share
         self.short_share = short_share
         self.seed = seed
         self.ids = special_ids(vocabulary)
-        documents = [*_documents(as_text(text), vocabulary)]
-        pieces = sum(len(document.ids) for document in documents)
+        found = [*_documents(as_text(text), vocabulary, documents)]
+        pieces = sum(len(document.ids) for document in found)
         if pieces < length - 2:
             raise ValueError(
                 f"{name}: the text must have at least the {length - 2} pieces of one "
                 f"row (`length` {length}, less [CLS] and [SEP]), found {pieces}."
             )
-        rows = [*self._rows(documents)]
+        rows = [*self._rows(found)]
         if len(rows) < batch_size:
             raise ValueError(
                 f"{name}: the text makes {len(rows)} rows of {length} tokens, fewer "
@@ -175,14 +179,16 @@ class Segments:
         return rows.map(look_up)
 
 
-def _documents(text: str, vocabulary: Vocabulary) -> Iterator[_Document]:
+def _documents(
+    text: str, vocabulary: Vocabulary, are_parted: bool
+) -> Iterator[_Document]:
     lines: list[str] = []
     firsts: list[int] = []
     is_within = False
     for line in text.split("\n"):
         words = line.strip()
         if not words:
-            is_within = False
+            is_within &= not are_parted
             continue
         if not is_within:
             firsts.append(len(lines))

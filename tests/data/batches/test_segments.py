@@ -45,6 +45,14 @@ def test_rows_are_the_documents_in_order():
     assert not segments.segments.any()
 
 
+def test_all_may_be_one_document():
+    segments = Segments(_TEXT, _VOCABULARY, 12, 2, documents=False)
+    whole = " ".join(" ".join(lines) for lines in _DOCUMENTS)
+    assert "".join(_texts(segments)) == whole
+    # The last row alone is padded.
+    assert np.all(segments.tokens[:-1] != 0)
+
+
 def test_two_texts_part_where_a_line_begins():
     segments = Segments(_TEXT, _VOCABULARY, 40, 2, two_texts=True, single_share=0.0)
     tokens, numbers = segments.tokens[0], segments.segments[0]
