@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from experiments.bmi_generation.config import GRID, TEXTS, GenerationConfig
 from experiments.bmi_generation.report import NEEDS
-from experiments.bmi_lm.trained import model_digest, trained_file
 from experiments.kit import machine
+from experiments.kit.bmi_models import model_digest, trained_file
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.run_settings import text_digest

@@ -12,6 +12,7 @@ from experiments.kit.drawing import distinct, table, with_deviation
 from experiments.kit.paired import less
 
 Row = Mapping[str, Any]
+_ORDER = ("none", "base", "full", "real", "unigram")
 # What a row must have to be reported.
 NEEDS = ("name", "arm", "seed", "information", "reverse")
 # Cao and Xu (2019), Tables 1 and 2, Penn Treebank: MINE in nats, reverse perplexity of
@@ -40,10 +41,11 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def by_arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Returns rows by arm, in the order of seeds."""
+    """Returns rows by arm, each in the order of seeds."""
     return {
         arm: sorted((r for r in rows if r["arm"] == arm), key=lambda r: r["seed"])
-        for arm in distinct(row["arm"] for row in rows)
+        for arm in _ORDER
+        if any(row["arm"] == arm for row in rows)
     }
 
 

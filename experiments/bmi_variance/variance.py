@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from experiments.bmi_lm.trained import model_digest, trained_file
 from experiments.bmi_variance.config import GRID, VarianceConfig
 from experiments.bmi_variance.report import NEEDS
 from experiments.kit import machine
+from experiments.kit.bmi_models import model_digest, trained_file
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.run_settings import text_digest, training_text

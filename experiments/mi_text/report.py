@@ -124,10 +124,14 @@ def draw(rows: Sequence[Numbers], path: pathlib.Path, what: str, label: str) -> 
             label=text,
         )
     axes.axhline(0, color="#dddddd", linewidth=1, zorder=0)
+    places = distinct(sorted(row[what] for row in rows))
     if what == "gap":
         axes.set_xscale("symlog", linthresh=10)
+        axes.set_xlim(min(places) - 1, 1.3 * max(places))
     else:
         axes.set_xscale("log")
+    axes.set_xticks(places, [f"{place:,}" for place in places])
+    axes.minorticks_off()
     axes.set(xlabel=label, ylabel="mutual information (MINE), nats")
     axes.legend(frameon=False)
     save(figure, path)

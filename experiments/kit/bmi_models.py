@@ -1,4 +1,4 @@
-"""Models that the study has trained, for studies that read them."""
+"""Models that `experiments.bmi_lm` has trained, for studies that read them."""
 
 from __future__ import annotations
 
