@@ -6,7 +6,7 @@ import hashlib
 import pathlib
 
 
-def trained_files(
+def _trained_files(
     folder: str, arm: str, weight: float, seed: int
 ) -> list[pathlib.Path]:
     """Returns the files of the model of an arm and a seed; there should be one.
@@ -31,7 +31,7 @@ def trained_file(folder: str, arm: str, weight: float, seed: int) -> pathlib.Pat
     Raises:
         FileNotFoundError: If there is not the one.
     """
-    found = trained_files(folder, arm, weight, seed)
+    found = _trained_files(folder, arm, weight, seed)
     if len(found) != 1:
         raise FileNotFoundError(
             f"--models_dir={folder} must have one trained model of arm {arm}, seed "
@@ -43,7 +43,7 @@ def trained_file(folder: str, arm: str, weight: float, seed: int) -> pathlib.Pat
 
 def model_digest(folder: str, arm: str, weight: float, seed: int) -> str | None:
     """Returns what tells a model from others; None if there is not the one."""
-    found = trained_files(folder, arm, weight, seed)
+    found = _trained_files(folder, arm, weight, seed)
     return (
         hashlib.sha256(found[0].read_bytes()).hexdigest() if len(found) == 1 else None
     )

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
-from rlm_tf.layers.basic.replica_noise import replica_noise
+from rlm_tf.layers.basic.replica_noise import replica_noise, sizes_of
 
 
 def replica_dropout(
@@ -33,10 +33,7 @@ def replica_dropout(
         noise_shape: Shape of the mask, 1 where it is shared; None entries and None mean
             those of `inputs`. With 1 as its `batch_axis` all replicas share a mask.
     """
-    shape: list[Any] = [
-        size if size is not None else tf.shape(inputs)[axis]
-        for axis, size in enumerate(inputs.shape)
-    ]
+    shape = sizes_of(inputs)
     for axis, size in enumerate(noise_shape or ()):
         shape[axis] = shape[axis] if size is None else size
     is_shared = noise_shape is not None and noise_shape[batch_axis] == 1

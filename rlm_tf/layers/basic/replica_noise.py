@@ -48,6 +48,14 @@ def replica_noise(
     return noise
 
 
+def sizes_of(tensor: tf.Tensor) -> list[Any]:
+    """Returns the sizes of a tensor's axes, as numbers where a graph knows them."""
+    return [
+        size if size is not None else tf.shape(tensor)[axis]
+        for axis, size in enumerate(tensor.shape)
+    ]
+
+
 def _place(own_rows: Any) -> tuple[tf.Tensor, Any]:
     """Returns the first row of this replica among those of all, and their number."""
     replica, replicas = replica_id(), num_replicas()

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_option, check_range
-from rlm_tf.layers.basic.replica_noise import replica_noise
+from rlm_tf.layers.basic.replica_noise import replica_noise, sizes_of
 from rlm_tf.layers.output.detection_head import DetectionHead
 from rlm_tf.layers.transformer.disentangled_embedding import DisentangledEmbedding
 from rlm_tf.layers.transformer.encoder_embedding import EncoderEmbedding
@@ -229,16 +229,12 @@ class Electra(ObjectiveModel):
         logits = self.generator.logits_at(batch.shown, places, batch.segments, training)
         tokens = tf.gather_nd(batch.tokens, places)
         loss, extra = generator_loss(logits, tokens, weights)
-        shape = [
-            size if size is not None else tf.shape(batch.tokens)[axis]
-            for axis, size in enumerate(batch.tokens.shape)
-        ]
 
         def draw(shape: Sequence[Any], seed: tf.Tensor) -> tf.Tensor:
             return tf.random.stateless_uniform(shape, seed, dtype=tf.float64)
 
         # By row and place, so that replicas draw what one device does.
-        uniforms = replica_noise(draw, shape, self.draw_seeds, 0)
+        uniforms = replica_noise(draw, sizes_of(batch.tokens), self.draw_seeds, 0)
         drawn = corrupted_tokens(
             logits,
             tokens,
@@ -273,11 +269,10 @@ class Electra(ObjectiveModel):
 
     def get_config(self) -> dict[str, Any]:
         serialize = keras.saving.serialize_keras_object
-        discriminator = self.discriminator
         return {
             **super().get_config(),
             "generator": serialize(self.generator.encoder),
-            "discriminator": serialize(discriminator),
+            "discriminator": serialize(self.discriminator),
             "discriminator_weight": serialize(self.discriminator_weight),
             "embeddings": self.embeddings,
             "temperature": self.temperature,

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
-from rlm_tf.layers.basic.replica_noise import replica_noise
+from rlm_tf.layers.basic.replica_noise import replica_noise, sizes_of
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.encoders.masked_batch import masked_batch
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
@@ -253,7 +253,7 @@ class InducedFineTuning(ObjectiveModel):
             return tf.random.stateless_uniform(shape, seed, 0, tf.int64.max, tf.int64)
 
         # By row and place, so that replicas draw what one device does.
-        shape = [*_sizes(tokens), contexts.k]
+        shape = [*sizes_of(tokens), contexts.k]
         randoms = replica_noise(draw, shape, self.context_seeds, 0)
         pieces = tf.gather_nd(tokens, places)
         texts, ends, known = contexts.draw(pieces, tf.gather_nd(randoms, places))
@@ -277,7 +277,7 @@ class InducedFineTuning(ObjectiveModel):
         def draw(shape: Sequence[Any], seed: tf.Tensor) -> tf.Tensor:
             return tf.random.stateless_uniform(shape, seed)
 
-        noise = replica_noise(draw, _sizes(tokens), self.place_seeds, 0)
+        noise = replica_noise(draw, sizes_of(tokens), self.place_seeds, 0)
         noise = tf.where(candidates, noise, 2.0)
         rank = tf.argsort(tf.argsort(noise, stable=True), stable=True)
         return tf.where(candidates & (rank < self.positions))
@@ -335,15 +335,6 @@ class InducedFineTuning(ObjectiveModel):
             **made_objects({**made["masked_model"], "encoder": encoder})
         )
         return cls(**made)
-
-
-def _sizes(tokens: tf.Tensor) -> list[Any]:
-    """Returns the sizes of the axes, as numbers where they are known."""
-    dynamic = tf.shape(tokens)
-    return [
-        size if size is not None else dynamic[axis]
-        for axis, size in enumerate(tokens.shape)
-    ]
 
 
 class _Predictions:

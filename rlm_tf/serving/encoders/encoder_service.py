@@ -98,12 +98,11 @@ class EncoderService(tf.Module):
         self, function: str, texts: tf.Tensor, texts_b: tf.Tensor | None = None
     ) -> EncodedRows:
         """Returns the rows of texts, no longer than the longest of them."""
-        parts = [checked_texts(function, "texts", texts)]
+        texts = checked_texts(function, "texts", texts)
         if texts_b is not None:
-            parts.append(checked_texts(function, "texts_b", texts_b))
-        rows = encoded_rows(
-            self._tables, self._ids.value, parts[0], (*parts, None)[1], self.length
-        )
+            texts_b = checked_texts(function, "texts_b", texts_b)
+        ids = self._ids.value
+        rows = encoded_rows(self._tables, ids, texts, texts_b, self.length)
         return self._trimmed(rows)
 
     def _trimmed(self, rows: EncodedRows) -> EncodedRows:
