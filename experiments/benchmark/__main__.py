@@ -25,7 +25,7 @@ Rows, W being a width:
   latents    VIMCO and DReG steps with K samples against PyTorch and one sample
   latent-memory  their peak memory against that of the decoder alone
   awd        AWD-LSTM-MoS step against PyTorch, and with BMI
-  mixture-memory  peak memory of a step of 15 softmaxes
+  mixture-memory  peak memory and time of a step of 15 softmaxes
   information  the estimate of `rlm_tf coherence`, a million tokens
   grid       REINFORCE with IMM on the toroidal grid, against its authors' script
   logistic   logistic regression with IMM, many data sets at once

@@ -32,6 +32,7 @@ _RATES = {
 }
 _PENALTIES = (2.0, 1.0)
 _TORCH = "PyTorch"
+_LOGITS = {True: "logits computed twice", False: "logits kept"}
 
 
 def measure_steps(
@@ -90,7 +91,14 @@ def measure_steps(
 
 
 def _step(
-    preset: Preset, stream: Stream, seed: int, *, plain: bool = False, phases: int = 0
+    preset: Preset,
+    stream: Stream,
+    seed: int,
+    *,
+    plain: bool = False,
+    phases: int = 0,
+    size: tuple[int, int] | None = None,
+    recompute_logits: bool = False,
 ) -> Step:
     import keras
 
@@ -99,7 +107,8 @@ def _step(
     from rlm_tf.training import ResumableBatches
 
     batch, window = preset.awd_batch
-    model: Any = _model(preset, preset.awd_width, preset.awd_components, seed, plain)
+    width, components = size or (preset.awd_width, preset.awd_components)
+    model: Any = _model(preset, width, components, seed, plain, recompute_logits)
     windows = contiguous_batches(stream.tokens, batch, window, prefix=0)
     data = ResumableBatches(windows)
     if phases:
@@ -116,7 +125,12 @@ def _step(
 
 
 def _model(
-    preset: Preset, width: int, components: int, seed: int, plain: bool = False
+    preset: Preset,
+    width: int,
+    components: int,
+    seed: int,
+    plain: bool = False,
+    recompute_logits: bool = False,
 ) -> Any:
     from rlm_tf.layers import LSTMCell
     from rlm_tf.models import AWDLanguageModel, RegularizedLanguageModel
@@ -147,6 +161,7 @@ def _model(
         preset.vocabulary_size,
         units=(width, width),
         weight_drop=_RATES["weight"],
+        recompute_logits=recompute_logits,
         **common,
     )
 
@@ -188,41 +203,74 @@ class Point:
     Attributes:
         preset: Name of the preset.
         components: Softmaxes.
+        recompute_logits: Whether logits of one softmax are kept, or of all.
         seed: Seed of weights and words.
     """
 
     preset: str
     components: int
+    recompute_logits: bool
     seed: int
 
 
-def measure_memory(name: str, preset: Preset, seeds: tuple[int, ...]) -> Row:
-    """Measures the peak memory of a step of 15 softmaxes, a process each."""
+def measure_memory(
+    name: str,
+    preset: Preset,
+    load: Callable[[], Stream],
+    rounds: int,
+    seeds: tuple[int, ...],
+) -> Row:
+    """Measures a step of 15 softmaxes: peak memory, a process each, and its time."""
     what = (
-        f"peak memory of a step of {preset.mixture_components} softmaxes of "
+        f"step of {preset.mixture_components} softmaxes of "
         f"{preset.vocabulary_size:,} words, {preset.awd_batch[0]} rows of "
         f"{preset.awd_batch[1]}"
     )
     if not STATUS.is_file():
         return Row([Line(what, "needs /proc (Linux)")], {})
-    found, points = [], []
-    for seed in seeds:
-        for _ in range(preset.memory_processes):
-            point = Point(name, preset.mixture_components, seed)
-            numbers = in_a_process(__spec__.name, point)
-            points.append(dataclasses.asdict(point) | numbers)
-            found.append(numbers["step_mib"])
     batch, window = preset.awd_batch
     positions = batch * window * preset.mixture_components
     array = 4 * positions * preset.vocabulary_size / 2**20
-    line = Line(
-        what,
-        mebibytes(found),
-        f"one array of all their logits: {array:,.0f} MiB",
-        f"{statistics.median(found) / array:.2f}",
-        "at most 1",
+    lines, points = [], []
+    for recompute in (True, False):
+        found = []
+        for seed in seeds:
+            for _ in range(preset.memory_processes):
+                point = Point(name, preset.mixture_components, recompute, seed)
+                numbers = in_a_process(__spec__.name, point)
+                points.append(dataclasses.asdict(point) | numbers)
+                found.append(numbers["step_mib"])
+        lines.append(
+            Line(
+                f"peak memory of a {what}, {_LOGITS[recompute]}",
+                mebibytes(found),
+                f"one array of all their logits: {array:,.0f} MiB",
+                f"{statistics.median(found) / array:.2f}",
+                "at most 1" if recompute else "",
+            )
+        )
+    timings, stream = Timings(), load()
+    size = preset.mixture_width, preset.mixture_components
+    for seed in seeds:
+        steps = {
+            _LOGITS[recompute]: _step(
+                preset, stream, seed, size=size, recompute_logits=recompute
+            )
+            for recompute in (True, False)
+        }
+        timings.run(steps, rounds, warm_up=1)
+    twice, kept = _LOGITS[True], _LOGITS[False]
+    lines.append(
+        Line(
+            f"{what}, {twice}",
+            timings.text(twice),
+            f"{kept}: {timings.text(kept)}",
+            timings.ratio(twice, kept),
+        )
     )
-    return Row([line], {"points": points, "array_mib": array})
+    numbers: dict[str, Any] = {"points": points, "array_mib": array}
+    numbers["times"] = timings.numbers()
+    return Row(lines, numbers)
 
 
 def measure_point(point: Point) -> dict[str, float]:
@@ -236,7 +284,13 @@ def measure_point(point: Point) -> dict[str, float]:
     import tensorflow as tf
 
     preset = PRESETS[point.preset]
-    model = _model(preset, preset.mixture_width, point.components, point.seed)
+    model = _model(
+        preset,
+        preset.mixture_width,
+        point.components,
+        point.seed,
+        recompute_logits=point.recompute_logits,
+    )
     model.compile(keras.optimizers.SGD(_LEARNING_RATE))
     rng = np.random.default_rng(point.seed)
 

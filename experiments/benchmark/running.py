@@ -134,7 +134,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         bmi.measure_steps, preset, stream, min(preset.rounds), seeds
     )
     rows["mixture-memory"] = functools.partial(
-        bmi.measure_memory, config.preset, preset, seeds
+        bmi.measure_memory, config.preset, preset, stream, min(preset.rounds), seeds
     )
     rows["information"] = functools.partial(bmi.measure_tool, preset, stream, seeds)
     rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
+from rlm_tf.objectives.recomputed_cross_entropy import recomputed_cross_entropy
 
 N, D, V = 7, 3, 5
 
@@ -128,3 +129,51 @@ def test_wrong_shapes_and_types_are_named(rng):
         linear_cross_entropy(features, kernel, bias[:-1], targets)
     with pytest.raises(TypeError, match="`features` must be floating point"):
         linear_cross_entropy(tf.cast(features, tf.int32), kernel, bias, targets)
+
+
+# === Several softmaxes, logits computed twice ===
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_recomputed_parts_equal_parts_one_by_one(rng, dtype, with_bias):
+    parts = 3
+    wide = "float64" if dtype == "float64" else "float32"
+    x = tf.constant(rng.normal(size=(parts, N, D)), dtype)
+    kernel, bias = (tf.constant(rng.normal(size=s), dtype) for s in ((V, D), (V,)))
+    targets = tf.constant([0, 1, 2, 3, 4, 0, 1])
+    upstream = tf.constant(rng.normal(size=(parts, N)), wide)
+    operands = (x, kernel, bias) if with_bias else (x, kernel)
+
+    def value_and_slopes(function):
+        with tf.GradientTape() as tape:
+            tape.watch(operands)
+            given = (*operands, None) if len(operands) == 2 else operands
+            losses = function(*given, targets)
+            total = tf.reduce_sum(losses * upstream)
+        return [losses, *tape.gradient(total, operands)]
+
+    def one_by_one(x, *others):
+        return tf.stack([linear_cross_entropy(part, *others).loss for part in x])
+
+    for traced in (False, True):
+        function = value_and_slopes
+        if traced:
+            function = tf.function(value_and_slopes, reduce_retracing=True)
+        actual = function(recomputed_cross_entropy)
+        expected = value_and_slopes(one_by_one)
+        tolerance = {"float64": 1e-12, "float32": 1e-5, "bfloat16": 0.03}[dtype]
+        for a, e in zip(actual, expected, strict=True):
+            assert a.dtype == e.dtype and a.shape == e.shape
+            a, e = tf.cast(a, wide), tf.cast(e, wide)
+            np.testing.assert_allclose(a, e, rtol=tolerance, atol=tolerance)
+
+
+def test_recomputed_parts_name_what_does_not_fit(rng):
+    features, kernel, bias = operands(rng)
+    with pytest.raises(ValueError, match="recomputed_cross_entropy: axis N of"):
+        recomputed_cross_entropy(
+            features[tf.newaxis], kernel, bias, tf.zeros([N - 1], tf.int32)
+        )
+    with pytest.raises(ValueError, match=r"`features` must be \[P, N, D\]"):
+        recomputed_cross_entropy(features, kernel, bias, tf.zeros([N], tf.int32))

@@ -69,10 +69,16 @@ class CriticTrainer:
             [tf.Variable(tf.zeros_like(v)) for v in self._variables] for _ in range(2)
         ]
         self._step = tf.function(self._train_step, autograph=False)
+        self._sums = [
+            tf.function(
+                lambda x, side=side: self._critic.sums(side, self._segments(x)),
+                autograph=False,
+                reduce_retracing=True,
+            )
+            for side in range(2)
+        ]
         self._scores = tf.function(
-            lambda x, y: self._critic(self._segments(x), self._segments(y)),
-            autograph=False,
-            reduce_retracing=True,
+            self._critic.scores, autograph=False, reduce_retracing=True
         )
 
     def estimate(
@@ -96,6 +102,7 @@ class CriticTrainer:
         best, best_steps, stale = -math.inf, 0, 0
         weights = self._critic.weights()
         size = min(_BATCH, len(train.first))
+        valid_apart = valid.apart(self._segment)
         for step in range(1, _MOST_STEPS + 1):
             chosen = rng.integers(len(train.first), size=size)
             self._step(
@@ -105,7 +112,7 @@ class CriticTrainer:
             )
             if step % _EVERY:
                 continue
-            joint, apart = self._split_scores(valid)
+            joint, apart = self._split_scores(valid, valid_apart)
             found = -float(bounds.mine_bound(joint, apart).loss)
             if found > best:
                 best, best_steps, stale = found, step, 0
@@ -117,9 +124,9 @@ class CriticTrainer:
         if best <= 0:
             return Trained(0.0, 0.0, 0.0, 0)
         self._critic.set_weights(weights)
-        _, apart = self._split_scores(valid)
+        _, apart = self._split_scores(valid, valid_apart)
         constant = float(np.logaddexp.reduce(apart)) - math.log(len(apart))
-        joint, apart = self._split_scores(test)
+        joint, apart = self._split_scores(test, test.apart(self._segment))
         mine = -float(bounds.mine_bound(joint, apart).loss)
         nwj = -float(bounds.nwj_bound(joint, apart, log_baseline=constant).loss)
         return Trained(best, mine, nwj, best_steps)
@@ -128,15 +135,19 @@ class CriticTrainer:
         places = starts[:, tf.newaxis] + tf.range(self._segment, dtype=starts.dtype)
         return tf.gather(self._stream, places)
 
-    def _split_scores(self, split: Split) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the scores of pairs that occur together, and of all others."""
-        second = tf.constant(split.second)
+    def _split_scores(
+        self, split: Split, apart: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the scores of pairs that occur together, and of all `apart`."""
+        x, y = (
+            sums(tf.constant(side))
+            for sums, side in zip(self._sums, split, strict=True)
+        )
         rows = [
-            self._scores(tf.constant(split.first[i : i + _ROWS]), second).numpy()
+            self._scores(x[i : i + _ROWS], y).numpy()
             for i in range(0, len(split.first), _ROWS)
         ]
         scores = np.concatenate(rows).astype(np.float64)
-        apart = split.apart(self._segment)
         if self._objective == "info_nce":
             # It leaves a critic free to add anything to all pairs of an x.
             others = np.where(apart, scores, -np.inf)
@@ -148,16 +159,23 @@ class CriticTrainer:
             scores = self._critic(self._segments(first), self._segments(second), step)
             loss = self._loss(scores)
         gradients = tape.gradient(loss, self._variables)
-        # Adam; Keras' optimisers cannot begin anew without being traced again.
+        # Keras' optimisers cannot begin anew without being traced again.
         count = tf.cast(step, tf.float32)
-        rate = _RATE * tf.sqrt(1 - 0.999**count) / (1 - 0.9**count)
         for variable, gradient, mean, square in zip(
             self._variables, gradients, *self._moments, strict=True
         ):
-            gradient = tf.convert_to_tensor(gradient)
-            mean.assign(0.9 * mean + 0.1 * gradient)
-            square.assign(0.999 * square + 0.001 * tf.square(gradient))
-            variable.assign_sub(rate * mean / (tf.sqrt(square) + 1e-7))
+            tf.raw_ops.ResourceApplyAdam(
+                var=variable.handle,
+                m=mean.handle,
+                v=square.handle,
+                beta1_power=0.9**count,
+                beta2_power=0.999**count,
+                lr=_RATE,
+                beta1=0.9,
+                beta2=0.999,
+                epsilon=1e-7,
+                grad=tf.convert_to_tensor(gradient),
+            )
 
     def _loss(self, scores: tf.Tensor) -> tf.Tensor:
         if self._objective == "info_nce":

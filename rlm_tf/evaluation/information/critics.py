@@ -86,10 +86,18 @@ class Critic(tf.Module, abc.ABC):
             y: int `[M, L]`.
             step: Of training, int64, which dropout is a function of; None: no dropout.
         """
-        sums = [self._sum(side, tokens, step) for side, tokens in enumerate((x, y))]
-        return self.pair(*sums) + self.offset
+        return self.scores(
+            *(self.sums(side, tokens, step) for side, tokens in enumerate((x, y)))
+        )
 
-    def _sum(self, side: int, tokens: tf.Tensor, step: tf.Tensor | None) -> tf.Tensor:
+    def scores(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        """Returns scores `[N, M]` of what `sums` gives of both sides."""
+        return self.pair(x, y) + self.offset
+
+    def sums(
+        self, side: int, tokens: tf.Tensor, step: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Returns sums of embedded tokens, `[N, D]`, of x (side 0) or y (side 1)."""
         embedded = tf.gather(self.tables[side], tokens) * self.positions[side]
         if step is not None:
             seed = tf.random.experimental.stateless_fold_in(self._seed, 2 * step + side)

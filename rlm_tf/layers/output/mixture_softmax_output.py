@@ -14,6 +14,7 @@ from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
+from rlm_tf.objectives.recomputed_cross_entropy import recomputed_cross_entropy
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -29,16 +30,27 @@ class MixtureSoftmaxOutput(SoftmaxOutput):
     Args:
         vocabulary_size: V.
         components: K.
+        recompute_logits: Whether losses keep the logits of one softmax in memory
+            instead of those of all K, and compute them again for the gradient; see
+            `recomputed_cross_entropy`.
         **kwargs: Of `SoftmaxOutput`.
 
     Raises:
         ValueError: If `components` is below 2.
     """
 
-    def __init__(self, vocabulary_size: int, components: int, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        vocabulary_size: int,
+        components: int,
+        *,
+        recompute_logits: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(vocabulary_size, **kwargs)
         check_integer("MixtureSoftmaxOutput", "components", components, 2)
         self.components = components
+        self.recompute_logits = recompute_logits
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = int(input_shape[-1] or 0) - self.components
@@ -53,9 +65,16 @@ class MixtureSoftmaxOutput(SoftmaxOutput):
         self, rows: tf.Tensor, kernel: tf.Tensor, targets: tf.Tensor
     ) -> tf.Tensor:
         parts, log_weights = self._split(rows)
-        repeated = tf.repeat(targets, self.components)
-        losses = super().row_losses(parts, kernel, repeated)
-        losses = tf.reshape(losses, [-1, self.components])
+        if self.recompute_logits:
+            bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
+            parts = tf.reshape(parts, [-1, self.components, parts.shape[-1]])
+            parts = tf.transpose(parts, [1, 0, 2])
+            losses = recomputed_cross_entropy(parts, kernel, bias, targets)
+            losses = tf.transpose(losses)
+        else:
+            repeated = tf.repeat(targets, self.components)
+            losses = super().row_losses(parts, kernel, repeated)
+            losses = tf.reshape(losses, [-1, self.components])
         return -tf.reduce_logsumexp(tf.cast(log_weights, losses.dtype) - losses, axis=1)
 
     def row_logits(
@@ -106,7 +125,11 @@ class MixtureSoftmaxOutput(SoftmaxOutput):
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "components": self.components}
+        return {
+            **super().get_config(),
+            "components": self.components,
+            "recompute_logits": self.recompute_logits,
+        }
 
 
 @keras.saving.register_keras_serializable("rlm_tf")

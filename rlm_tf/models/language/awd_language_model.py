@@ -54,6 +54,8 @@ class AWDLanguageModel(RegularizedLanguageModel):
         projection_dropout: Rate on the vectors of mixture components.
         activation_penalty: Coefficient alpha of AR.
         temporal_penalty: Coefficient beta of TAR.
+        recompute_logits: Whether losses keep the logits of one softmax in memory
+            instead of those of all; see `MixtureSoftmaxOutput`.
         base_window: The window of which a step counts whole; one of T time steps counts
             T / base_window, as gradient descent at a rate that is scaled so. None: all
             count the same.
@@ -82,6 +84,7 @@ class AWDLanguageModel(RegularizedLanguageModel):
         projection_dropout: float = 0.29,
         activation_penalty: float = 2.0,
         temporal_penalty: float = 1.0,
+        recompute_logits: bool = False,
         base_window: int | None = None,
         jit_loop: bool | str = "auto",
         seed: int = 0,
@@ -116,6 +119,7 @@ class AWDLanguageModel(RegularizedLanguageModel):
             locked_dropout=True,
             activation_penalty=activation_penalty,
             temporal_penalty=temporal_penalty,
+            recompute_logits=recompute_logits,
             jit_loop=jit_loop,
             seed=seed,
             **kwargs,

@@ -75,6 +75,9 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             dropout (AR, Merity et al. 2017, arXiv 1708.01009).
         temporal_penalty: Coefficient of the mean square of its change from one time
             step to the next, before dropout (TAR).
+        recompute_logits: Whether a mixture's losses keep the logits of one softmax in
+            memory instead of those of all, and compute them again for the gradient:
+            memory for time.
         jit_loop: Whether XLA compiles the recurrent loop; see `Recurrent`.
         seed: Of initialisation and dropout.
         **kwargs: Of `StatefulLanguageModel` (`clip_norm`, `loss_scale`, `l2`,
@@ -105,6 +108,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         locked_dropout: bool = False,
         activation_penalty: float = 0.0,
         temporal_penalty: float = 0.0,
+        recompute_logits: bool = False,
         jit_loop: bool | str = "auto",
         seed: int = 0,
         **kwargs: Any,
@@ -129,6 +133,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         self.locked_dropout = locked_dropout
         self.activation_penalty = activation_penalty
         self.temporal_penalty = temporal_penalty
+        self.recompute_logits = recompute_logits
         self.jit_loop = jit_loop
         self.seed = seed
         check_arguments(self)
@@ -250,7 +255,10 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             )
             features = self.mixture_components * (width + 1)
             self.output_layer = MixtureSoftmaxOutput(
-                self.vocabulary_size, self.mixture_components, **options
+                self.vocabulary_size,
+                self.mixture_components,
+                recompute_logits=self.recompute_logits,
+                **options,
             )
         else:
             if width != units:
@@ -372,6 +380,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
             "locked_dropout": self.locked_dropout,
             "activation_penalty": self.activation_penalty,
             "temporal_penalty": self.temporal_penalty,
+            "recompute_logits": self.recompute_logits,
             "jit_loop": self.jit_loop,
             "seed": self.seed,
         }

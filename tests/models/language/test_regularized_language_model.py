@@ -223,6 +223,24 @@ def test_reset_rate_zeroes_rows_of_training_only(rng):
 # === Mixtures of softmaxes ===
 
 
+def test_mixture_whose_logits_are_computed_twice(rng):
+    x, y = tokens(rng), tokens(rng)
+    found = []
+    for recompute in (False, True):
+        model = make(
+            mixture_components=2,
+            embedding_width=3,
+            num_layers=1,
+            recompute_logits=recompute,
+        )
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model.nll(model.features(x), y))
+        slopes = tape.gradient(loss, model.trainable_variables)
+        found.append([loss, *slopes])
+    for kept, computed_twice in zip(*found, strict=True):
+        np.testing.assert_allclose(computed_twice, kept, rtol=1e-4, atol=1e-6)
+
+
 def test_mixture_of_softmaxes(rng):
     model = make(mixture_components=2, embedding_width=3, num_layers=1)
     x, y = tokens(rng), tokens(rng)
