@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := $(addprefix tests/,objectives layers metrics optimizers data envs restricted \
     test_checks.py test_numerics.py test_seeds.py test_distribution.py)
 
-.PHONY: help venv peers docs demo coherence quick test test-all budgets lint types check tables \
+.PHONY: help venv peers docs demo coherence pretrain-demo quick test test-all budgets lint types check tables \
     benchmark clean
 
 help:  ## Lists the targets.
@@ -46,6 +46,12 @@ demo: venv  ## Trains with and without IMM on the embedded corpus, compares, exp
 
 coherence: venv  ## Measures how coherent the embedded corpus is over long ranges.
 	$(BIN)/rlm_tf coherence --corpus=python-docs --folds=3 --output_dir=runs/coherence
+
+pretrain-demo: venv  ## Trains an encoder on the embedded corpus, fills masks: three minutes.
+	$(BIN)/rlm_tf pretrain --text=python-docs --objective=masked --minutes=3 \
+	    --output_dir=runs/pretrain-demo
+	$(BIN)/rlm_tf fill_mask --model=runs/pretrain-demo \
+	    --text="The [MASK] of the class is called, and returns the [MASK]."
 
 quick: venv  ## Tests of pure functions and layers, for every few minutes.
 	$(BIN)/python -m pytest -m "not slow and not landing" $(QUICK)

@@ -268,9 +268,8 @@ def measure_memory(
             timings.ratio(twice, kept),
         )
     )
-    numbers: dict[str, Any] = {"points": points, "array_mib": array}
-    numbers["times"] = timings.numbers()
-    return Row(lines, numbers)
+    times = timings.numbers()
+    return Row(lines, {"points": points, "array_mib": array, "times": times})
 
 
 def measure_point(point: Point) -> dict[str, float]:

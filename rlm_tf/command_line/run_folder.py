@@ -22,6 +22,7 @@ def claim(
     overwrite: bool,
     resume: bool,
     defaults: Mapping[str, Any] | None = None,
+    beside: Sequence[str] = (),
 ) -> bool:
     """Makes a folder this run's, or says that the run is done.
 
@@ -33,6 +34,7 @@ def claim(
         overwrite: Whether a run of other settings is replaced, or one that is done.
         resume: Whether what an earlier run has left is used.
         defaults: What settings were before they existed.
+        beside: What may be in the folder before it is this run's.
 
     Returns:
         Whether the result is there.
@@ -61,6 +63,7 @@ def claim(
         and any(
             # What a kill left of writing the settings is no other's file.
             not file.name.startswith(f".{settings_file.name}.")
+            and file.name not in beside
             for file in folder.iterdir()
         )
     ):

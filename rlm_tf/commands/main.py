@@ -16,6 +16,11 @@ COMMANDS = {
     "generate": "what a trained model says after a text",
     "coherence": "mutual information of far segments, of texts and of models",
     "export": "a trained model as a SavedModel for serving",
+    "classifier": "a classifier of texts, from plain text and few examples",
+    "pretrain": "its first half: an encoder from a text",
+    "finetune": "its second half: a classifier from an encoder and examples",
+    "classify": "the class of each line of standard input",
+    "fill_mask": "the most probable words for each [MASK] of a text",
 }
 
 

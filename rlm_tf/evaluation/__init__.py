@@ -59,6 +59,7 @@ from rlm_tf.evaluation.reverse_perplexity import (
     unigram_text,
 )
 from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
+from rlm_tf.evaluation.two_sided_n_gram import MaskedScores, TwoSidedNGram
 
 __all__ = [
     "CorpusPerplexity",
@@ -73,12 +74,14 @@ __all__ = [
     "GradientVariance",
     "InducedPerplexity",
     "LatentUsage",
+    "MaskedScores",
     "ModelInformation",
     "MonteCarloDropout",
     "Reliability",
     "ReversePerplexity",
     "ScalingLaw",
     "SegmentInformation",
+    "TwoSidedNGram",
     "VarianceRatio",
     "corrupt",
     "cross_validate_logistic",

@@ -1,11 +1,14 @@
 """Callbacks for `fit()`, exact resume, divergence; the memory of many runs."""
 
+from rlm_tf.training.adam_log import AdamLog
 from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
 from rlm_tf.training.divergence import DivergenceGuard, TrainingDivergedError
 from rlm_tf.training.free_graphs_on_exit import free_graphs_on_exit, released_graphs
 from rlm_tf.training.interruptible import interruptible
+from rlm_tf.training.keep_best import KeepBest
 from rlm_tf.training.learning_rate_halving import LearningRateHalving
+from rlm_tf.training.linear_rate import LinearRate
 from rlm_tf.training.metrics_log import MetricsLog, read_metrics_log
 from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
@@ -21,6 +24,7 @@ from rlm_tf.training.triggers import (
 )
 
 __all__ = [
+    "AdamLog",
     "AfterEpochs",
     "AfterSteps",
     "BestWeights",
@@ -28,7 +32,9 @@ __all__ = [
     "CheckpointStore",
     "DivergenceGuard",
     "ExactResume",
+    "KeepBest",
     "LearningRateHalving",
+    "LinearRate",
     "MetricBelow",
     "MetricsLog",
     "NoGain",

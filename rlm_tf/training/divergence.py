@@ -51,6 +51,9 @@ class DivergenceGuard(keras.callbacks.Callback):
             order.
         threshold: An epoch whose `monitor` exceeds the lowest so far by more than this
             counts as divergence, too; None: it does not.
+        highest: What logs may be at the end of an epoch; one that is not below counts
+            as divergence, too: `{"discriminator": 0.69}` finds a detector whose loss is
+            stuck at ln 2. The first epoch is let pass.
         also: Callbacks whose state goes back with the weights of `monitor` or of the
             last look: by their `rewind(state)`, or `set_state(state)` if they have
             none. Averages of weights belong here, before the guard among callbacks:
@@ -76,6 +79,7 @@ class DivergenceGuard(keras.callbacks.Callback):
         best: BestWeights | None = None,
         monitor: str | None = None,
         threshold: float | None = None,
+        highest: Mapping[str, float] | None = None,
         also: Sequence[keras.callbacks.Callback] = (),
     ):
         super().__init__()
@@ -104,6 +108,7 @@ class DivergenceGuard(keras.callbacks.Callback):
         self.best = best
         self.monitor = monitor
         self.threshold = threshold
+        self.highest = dict(highest or {})
         self.also = list(also)
         self.recoveries = 0
         self._last_finite = BestWeights(with_iterations=True)
@@ -130,8 +135,17 @@ class DivergenceGuard(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         found = dict(logs or {})
+        name = type(self).__name__
+        stuck = {
+            f"{log} (not below {most:g})": monitored(found, log, name)
+            for log, most in self.highest.items()
+            if epoch and monitored(found, log, name) >= most
+        }
+        if stuck:
+            self._diverged(stuck, "its end")
+            return
         if self.monitor is not None and (self.recover or self.threshold is not None):
-            value = monitored(found, self.monitor, type(self).__name__)
+            value = monitored(found, self.monitor, name)
             lowest = self._last_finite.value
             in_order = all(math.isfinite(float(v)) for v in found.values())
             if in_order and value < lowest:

@@ -23,7 +23,8 @@ _BLUE, _GREY, _ORANGE = "#1f5fa8", "#777777", "#d1760a"
 
 
 @contextmanager
-def _figure(written: io.BytesIO) -> Iterator[Axes]:
+def drawn(written: io.BytesIO) -> Iterator[Axes]:
+    """Gives axes to draw on; writes them as a PNG in the end."""
     figure, axes = plt.subplots(figsize=_SIZE, layout="constrained")
     axes.spines[["top", "right"]].set_visible(False)
     yield axes
@@ -44,7 +45,7 @@ def curve(evaluations: list[dict[str, Any]], steps: int, n_gram: float) -> bytes
     """
     written = io.BytesIO()
     epochs = [row["step"] / steps for row in evaluations]
-    with _figure(written) as axes:
+    with drawn(written) as axes:
         for name, label, colour in (
             ("raw_loss", "weights themselves", _GREY),
             ("loss", "averaged weights", _BLUE),
@@ -68,7 +69,7 @@ def curve(evaluations: list[dict[str, Any]], steps: int, n_gram: float) -> bytes
 def calibration(found: Reliability) -> bytes:
     """Draws accuracy against confidence; returns a PNG."""
     written = io.BytesIO()
-    with _figure(written) as axes:
+    with drawn(written) as axes:
         axes.plot([0, 1], [0, 1], color=_GREY, ls="--", lw=1, label="as sure as right")
         axes.plot(found.confidence, found.accuracy, color=_BLUE, marker="o")
         for x, y, count in zip(
@@ -94,7 +95,7 @@ def more_text(found: Forecast) -> bytes:
     """Draws what more text would bring the n-gram; returns a PNG."""
     written = io.BytesIO()
     pairs = list(zip(found.tokens, found.bits_per_byte, found.measured, strict=True))
-    with _figure(written) as axes:
+    with drawn(written) as axes:
         seen = [(x, y) for x, y, measured in pairs if measured]
         ahead = [seen[-1], *((x, y) for x, y, measured in pairs if not measured)]
         axes.plot(*zip(*seen, strict=True), color=_ORANGE, marker="o", label="measured")

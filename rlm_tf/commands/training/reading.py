@@ -62,10 +62,10 @@ def read_texts(settings: TrainSettings) -> Texts:
     elif settings.valid is not None and settings.test is not None:
         paths = dict(zip(SPLITS, (name, settings.valid, settings.test), strict=True))
         splits = {split: read_text(path) for split, path in paths.items()}
-        splits["train"] = _first_part(splits["train"], name, most, warnings)
+        splits["train"] = first_part(splits["train"], name, most, warnings)
         notes.append("split: as given")
     else:
-        whole = _first_part(read_text(name), name, most, warnings)
+        whole = first_part(read_text(name), name, most, warnings)
         splits = _cut(whole, name, notes)
         for split in SPLITS[1:]:
             if len(splits[split]) > _MOST_HELD_OUT:
@@ -76,10 +76,10 @@ def read_texts(settings: TrainSettings) -> Texts:
     counted = None
     if settings.count_text is not None:
         counted = read_text(settings.count_text)
-        counted = _first_part(counted, settings.count_text, most, warnings)
+        counted = first_part(counted, settings.count_text, most, warnings)
     notes[:0] = list(_looked_at(splits, warnings))
     if counted is not None:
-        notes.append(f"counted, too: {settings.count_text}, {_size(counted)}")
+        notes.append(f"counted, too: {settings.count_text}, {size_text(counted)}")
         _warn_of_shared(_shared(splits, counted), "--count_text", warnings)
     return Texts(name, splits, counted, notes, warnings)
 
@@ -123,8 +123,8 @@ def _cut_to(text: bytes, most: int) -> bytes:
     return part
 
 
-def _first_part(text: bytes, name: str, most: int, warnings: list[str]) -> bytes:
-    """Returns as much of a text as is used."""
+def first_part(text: bytes, name: str, most: int, warnings: list[str]) -> bytes:
+    """Returns as much of a text as is used; adds a warning if that is not all."""
     if len(text) <= most:
         return text
     part = _cut_to(text, most)
@@ -163,8 +163,8 @@ def _looked_at(splits: dict[str, bytes], warnings: list[str]) -> Iterator[str]:
     lengths = np.array([len(line) for line in lines])
     words = len(whole.split())
     yield (
-        f"text: {_size(whole)}, {len(lines):,} lines (median {np.median(lengths):.0f} "
-        f"bytes, longest {lengths.max():,}), {words:,} words"
+        f"text: {size_text(whole)}, {len(lines):,} lines (median "
+        f"{np.median(lengths):.0f} bytes, longest {lengths.max():,}), {words:,} words"
     )
     yield f"scripts: {_scripts(whole[:_SAMPLE].decode('utf-8', 'ignore'))}"
     counts = collections.Counter(lines)
@@ -199,7 +199,8 @@ def _warn_of_shared(shared: dict[str, float], where: str, warnings: list[str]) -
         )
 
 
-def _size(text: bytes) -> str:
+def size_text(text: bytes) -> str:
+    """Returns how large a text is."""
     if len(text) < 1e6:
         return f"{len(text) / 1e3:,.1f} kB"
     return f"{len(text) / 1e6:,.1f} MB"

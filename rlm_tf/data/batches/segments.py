@@ -162,9 +162,14 @@ class Segments:
         )
         return self._looked_up(batches[tf.cast(start_step, tf.int32) :])
 
-    def in_order(self) -> tf.data.Dataset:
-        """Returns batches of all rows, in their order; the last one may be smaller."""
-        rows = tf.data.Dataset.range(len(self.tokens)).batch(self.batch_size)
+    def in_order(self, batch_size: int | None = None) -> tf.data.Dataset:
+        """Returns batches of all rows, in their order; the last one may be smaller.
+
+        Args:
+            batch_size: Rows of a batch; None: B.
+        """
+        size = self.batch_size if batch_size is None else batch_size
+        rows = tf.data.Dataset.range(len(self.tokens)).batch(size)
         return self._looked_up(rows)
 
     def _looked_up(self, rows: Any) -> tf.data.Dataset:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_range, check_running, check_shapes
+from rlm_tf.checks import (
+    check_integer,
+    check_option,
+    check_range,
+    check_running,
+    check_shapes,
+)
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.transformer.transformer_encoder import TransformerEncoder
 from rlm_tf.metrics.declared import declared
@@ -18,13 +24,18 @@ from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.optimizers.decoupled_optimizer import DecoupledOptimizer
 from rlm_tf.seeds import Seeds
 
+Pooling = Literal["cls", "mean"]
+POOLINGS: tuple[Pooling, ...] = ("cls", "mean")
+
 
 @keras.saving.register_keras_serializable("rlm_tf")
 class SequenceClassifier(ObjectiveModel):
     """Fine-tunes an encoder to tell classes of texts, or to give each a number.
 
     What the encoder gives of the first token, [CLS], goes through a layer with GELU to
-    the logits, as in ELECTRA.
+    the logits, as in ELECTRA. The mean over all tokens goes there with
+    `pooling="mean"`, which encoders that have seen little text do better with: [CLS]
+    has to learn first where to look.
 
     `fit()` takes batches `((tokens, segments), labels)`, as `LabelledBatches` gives
     them, perhaps with weights of examples behind.
@@ -35,6 +46,7 @@ class SequenceClassifier(ObjectiveModel):
         encoder: The encoder.
         num_classes: C, at least 2; None: labels are numbers.
         dropout: Rate before both layers; None: that of the encoder.
+        pooling: "cls" or "mean", over all that is no padding.
         seed: Of the first weights of the layers, and of dropout.
         **kwargs: Of `ObjectiveModel` and `keras.Model`.
 
@@ -48,10 +60,12 @@ class SequenceClassifier(ObjectiveModel):
         num_classes: int | None,
         *,
         dropout: float | None = None,
+        pooling: Pooling = "cls",
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
+        check_option(name, "pooling", pooling, POOLINGS)
         if not isinstance(encoder, TransformerEncoder):
             raise ValueError(
                 f"{name}: `encoder` must be an rlm_tf.layers.TransformerEncoder, found "
@@ -65,6 +79,7 @@ class SequenceClassifier(ObjectiveModel):
         self.encoder = encoder
         self.num_classes = num_classes
         self.dropout = dropout
+        self.pooling = pooling
         self.seed = seed
         seeds, policy = Seeds(seed, self), self.dtype_policy
         rate = encoder.dropout if dropout is None else dropout
@@ -128,11 +143,23 @@ class SequenceClassifier(ObjectiveModel):
         tokens, segments = parts
         if not self.encoder.num_segments:
             segments = None
-        features = self.encoder(tokens, segments, training=training)[:, 0]
+        features = self._pooled(
+            self.encoder(tokens, segments, training=training), tokens
+        )
         hidden = self.dense_layer(self.dense_dropout(features, training=training))
         hidden = keras.activations.gelu(hidden, approximate=False)
         found = self.logits_layer(self.logits_dropout(hidden, training=training))
         return found[:, 0] if self.is_regression else found
+
+    def _pooled(self, features: tf.Tensor, tokens: Any) -> tf.Tensor:
+        if self.pooling == "cls":
+            return features[:, 0]
+        present = tf.not_equal(tf.convert_to_tensor(tokens), self.encoder.padding_id)
+        wide = at_least_single(features)
+        weights = tf.cast(present, wide.dtype)[..., tf.newaxis]
+        total = tf.reduce_sum(weights * wide, axis=1)
+        mean = tf.math.divide_no_nan(total, tf.reduce_sum(weights, axis=1))
+        return tf.cast(mean, features.dtype)
 
     # === Objective ===
 
@@ -181,6 +208,7 @@ class SequenceClassifier(ObjectiveModel):
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "num_classes": self.num_classes,
             "dropout": self.dropout,
+            "pooling": self.pooling,
             "seed": self.seed,
         }
 

@@ -17,9 +17,12 @@ _TOKENS = texts()
 _LABELS = np.array([0, 2, 1, 1, 0, 2], np.int32)
 
 
-def make(num_classes=3, **options):
+def make(num_classes=3, pooling="cls", **options):
     model = SequenceClassifier(
-        encoder(num_layers=2, dtype="float64", **options), num_classes, dropout=0.0
+        encoder(num_layers=2, dtype="float64", **options),
+        num_classes,
+        dropout=0.0,
+        pooling=pooling,
     )
     set_random_weights(model.dense_layer)
     set_random_weights(model.logits_layer)
@@ -53,6 +56,26 @@ def test_cross_entropy_by_loops():
         "nll",
         "accuracy",
     }
+
+
+def test_the_mean_over_what_is_no_padding():
+    model = make(pooling="mean")
+    hidden = model.encoder(_TOKENS).numpy()
+    pooled = np.stack(
+        [
+            row[tokens != 0].mean(axis=0)
+            for row, tokens in zip(hidden, _TOKENS, strict=True)
+        ]
+    )
+    (kernel, bias), (out, offset) = (
+        [w.numpy() for w in layer.weights]
+        for layer in (model.dense_layer, model.logits_layer)
+    )
+    expected = reference.gelu(pooled @ kernel + bias) @ out + offset
+    np.testing.assert_allclose(model(_TOKENS), expected, rtol=1e-6)
+    assert (_TOKENS == 0).any()
+    with pytest.raises(ValueError, match="pooling"):
+        make(pooling="max")
 
 
 def test_squared_error_by_loops():

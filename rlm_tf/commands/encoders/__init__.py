@@ -1,0 +1,1 @@
+"""What `rlm_tf pretrain`, `finetune`, `classifier` and their models' users do."""

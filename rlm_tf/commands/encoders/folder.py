@@ -1,0 +1,70 @@
+"""Folders of encoders and classifiers: what commands write and others read."""
+
+from __future__ import annotations
+
+import hashlib
+import pathlib
+from typing import Any, NamedTuple
+
+import keras
+
+from rlm_tf.command_line.json_files import read_json
+from rlm_tf.command_line.quiet import native_silence
+from rlm_tf.commands.encoders.settings import RESULTS, check_encoder_folder
+from rlm_tf.data import Vocabulary
+from rlm_tf.loading import load_model
+
+PLAN = "plan.json"
+MODEL = "model.keras"
+VOCABULARY = "vocabulary.txt"
+SAVED_MODEL = "saved_model"
+
+
+class TrainedEncoder(NamedTuple):
+    """What a folder of `rlm_tf pretrain` holds.
+
+    Attributes:
+        model: `Electra` or `MaskedLanguageModel`.
+        vocabulary: Its vocabulary.
+        length: Tokens of the rows that it was trained on.
+        results: What was measured.
+    """
+
+    model: keras.Model
+    vocabulary: Vocabulary
+    length: int
+    results: dict[str, Any]
+
+
+def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
+    """Returns what a folder of `rlm_tf pretrain` holds.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ValueError: If there is no trained encoder, a file is damaged, or the
+            vocabulary is another than that of the encoder.
+    """
+    folder = check_encoder_folder("encoder", str(path), "rlm_tf pretrain")
+    results = read_json(
+        folder / RESULTS,
+        "let `rlm_tf pretrain --overwrite` write it anew",
+        ("vocabulary_sha256", "plan.length"),
+    )
+    with native_silence():
+        vocabulary = Vocabulary.load(folder / VOCABULARY)
+    if digest_of(vocabulary) != results["vocabulary_sha256"]:
+        raise ValueError(
+            f"{folder / VOCABULARY} is not the vocabulary that the encoder of {folder} "
+            "was trained with: some words differ."
+        )
+    return TrainedEncoder(
+        load_model(folder / MODEL, compile=False),
+        vocabulary,
+        results["plan"]["length"],
+        results,
+    )
+
+
+def digest_of(vocabulary: Vocabulary) -> str:
+    """Returns a digest of the words of a vocabulary, in their order."""
+    return hashlib.sha256("\n".join(vocabulary.tokens).encode()).hexdigest()

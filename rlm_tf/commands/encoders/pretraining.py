@@ -1,0 +1,482 @@
+"""`rlm_tf pretrain`, from the text to the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import pathlib
+import time
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf import distribution
+from rlm_tf.command_line import run_lock
+from rlm_tf.command_line.json_files import read_json, write_json
+from rlm_tf.command_line.quiet import native_silence
+from rlm_tf.command_line.run_folder import claim
+from rlm_tf.commands.encoders import fitting, pretraining_report
+from rlm_tf.commands.encoders.folder import (
+    MODEL,
+    PLAN,
+    SAVED_MODEL,
+    VOCABULARY,
+    digest_of,
+)
+from rlm_tf.commands.encoders.settings import RESULTS, SETTINGS, PretrainSettings
+from rlm_tf.commands.settings import EMBEDDED
+from rlm_tf.commands.training import reading
+from rlm_tf.data import Looks, Masking, Segments, Vocabulary, encoder_vocabulary
+from rlm_tf.data.text import text_files
+from rlm_tf.data.text.python_docs import python_docs
+from rlm_tf.file_errors import naming
+from rlm_tf.layers import TransformerEncoder
+from rlm_tf.models import Electra, MaskedLanguageModel, count_parameters
+from rlm_tf.optimizers import DecoupledOptimizer
+from rlm_tf.serving import export_encoder
+from rlm_tf.training import AdamLog, DivergenceGuard, ResumableBatches
+
+FILES = (
+    RESULTS,
+    PLAN,
+    VOCABULARY,
+    MODEL,
+    SAVED_MODEL,
+    fitting.METRICS,
+    fitting.CHECKPOINTS,
+    "report.md",
+    "report.html",
+    "report_files",
+)
+_NO_SETTINGS = ("output_dir", "resume", "overwrite")
+# Of what is held out, and of what is looked at while training.
+_HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.1, 500_000, 512
+# Rows that a document must have on average, in bytes of a token, to be one.
+_BYTES, _ROWS_OF_A_DOCUMENT = 4, 2
+_LOOKS, _LEAST_LOOK = 20, 25
+# Warm-up: a tenth of the steps, at most so many.
+_WARM_UP, _MOST_WARM_UP = 0.1, 1000
+# With so many minutes a wider encoder is trained.
+_WIDE_MINUTES = 300.0
+# Seconds for export and report, and share of the minutes for them.
+_AFTER, _AFTER_SHARE = 20.0, 0.05
+# A detector whose loss does not leave ln 2 has learnt nothing.
+_STUCK = 0.69
+# As the thesis has them (table A.1).
+_BETA_2, _EPSILON, _WEIGHT_DECAY = 0.98, 1e-6, 0.01
+_NOT_DECAYED = ["bias", "scale", "gamma", "beta"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """All that the model and its training depend on besides the text.
+
+    Attributes:
+        look: Steps between two looks at held-out text.
+        looks: How many there are.
+        seconds: Most time for training; None: any.
+
+    The others are those of `PretrainSettings`.
+    """
+
+    objective: str
+    vocabulary_size: int
+    width: int
+    num_layers: int
+    num_heads: int
+    generator_layers: int
+    documents: bool
+    length: int
+    batch_size: int
+    look: int
+    looks: int
+    warm_up: int
+    learning_rate: float
+    generator_learning_rate: float
+    discriminator_weight: float
+    mask_ratio: float
+    clip_norm: float
+    dropout: float
+    seed: int
+    seconds: float | None
+
+    @property
+    def steps(self) -> int:
+        """Of training."""
+        return self.look * self.looks
+
+    def lines(self) -> list[str]:
+        """Returns what is printed of the choices."""
+        found = [
+            f"encoder: {self.num_layers} layers of width {self.width}, "
+            f"{self.num_heads} heads, rows of {self.length} tokens, {self.batch_size} "
+            "a step",
+            f"{self.steps:,} steps, rate {self.learning_rate:g} after {self.warm_up} "
+            "steps, then falling to 0",
+        ]
+        if self.objective == "electra":
+            found.append(
+                f"generator: {self.generator_layers} layers of that width, embeddings "
+                f"of its own, rate {self.generator_learning_rate:g}"
+            )
+        return found
+
+
+def run(settings: PretrainSettings) -> None:
+    """Trains an encoder, exports and reports, or goes on where a run was ended."""
+    folder = pathlib.Path(str(settings.output_dir))
+    with run_lock.held(folder.absolute()):
+        Run(settings, folder).run()
+
+
+class Run:
+    """A run of `rlm_tf pretrain` in its folder.
+
+    Args:
+        settings: What was asked for.
+        folder: Where everything is written.
+        texts: Training and held-out text; None: those of the settings.
+    """
+
+    def __init__(
+        self,
+        settings: PretrainSettings,
+        folder: pathlib.Path,
+        texts: tuple[bytes, bytes] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.folder = folder
+        self.began = time.monotonic()
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+        self._given = texts
+
+    def run(self) -> None:
+        """Does what is not done yet."""
+        name = "texts of the examples" if self._given else self.settings.text
+        print(f"{name} -> {self.folder}", flush=True)
+        train, valid = self._given or self._read_texts()
+        if self._is_done(train, valid):
+            print(f"done before: {self.folder / 'report.md'} (--overwrite trains anew)")
+            return
+        for line in self.notes:
+            print(f"  {line}")
+        vocabulary = self._vocabulary(train)
+        rows, held = self._rows(train, valid, vocabulary)
+        plan = self._plan(vocabulary, rows)
+        for line in plan.lines():
+            print(f"  {line}")
+        for line in self.warnings:
+            print(f"warning: {line}")
+        model, fitted = self._fit(plan, vocabulary, rows, held)
+        self._finish(plan, vocabulary, rows, held, model, fitted)
+
+    # === Text ===
+
+    def _read_texts(self) -> tuple[bytes, bytes]:
+        settings, name = self.settings, str(self.settings.text)
+        if name == EMBEDDED:
+            splits = python_docs()
+            self.notes.append("held out: its validation text, by topics")
+            return splits["train"].encode(), splits["valid"].encode()
+        most = int(settings.most_megabytes * 1e6)
+        whole = reading.first_part(reading.read_text(name), name, most, self.warnings)
+        if settings.valid is not None:
+            self.notes.append(f"held out: {settings.valid}")
+            return whole, reading.read_text(settings.valid)
+        share = min(_HELD_OUT, _MOST_HELD_OUT / max(len(whole), 1))
+        train, valid = text_files.cut(whole, [1 - share], at_lines=True)
+        if len(valid) < share * len(whole) / 2:
+            train, valid = text_files.cut(whole, [1 - share], at_lines=False)
+        self.notes.append(
+            f"held out: the last {reading.size_text(valid)} of "
+            f"{reading.size_text(whole)}"
+        )
+        return train, valid
+
+    def _is_done(self, train: bytes, valid: bytes) -> bool:
+        wanted = {
+            name: value
+            for name, value in dataclasses.asdict(self.settings).items()
+            if name not in _NO_SETTINGS
+        }
+        digest = hashlib.sha256()
+        for text in (train, valid):
+            digest.update(len(text).to_bytes(8, "little"))
+            digest.update(text)
+        wanted["text_sha256"] = digest.hexdigest()
+        return claim(
+            self.folder / SETTINGS,
+            wanted,
+            FILES,
+            result=RESULTS,
+            overwrite=self.settings.overwrite,
+            resume=self.settings.resume,
+        )
+
+    def _vocabulary(self, train: bytes) -> Vocabulary:
+        path = self.folder / VOCABULARY
+        # TensorFlow Text says how it read the pieces.
+        with native_silence():
+            if path.exists():
+                return Vocabulary.load(path)
+            vocabulary = encoder_vocabulary(
+                train,
+                self.settings.max_size,
+                normalisation="nfkc" if self.settings.nfkc else "identity",
+            )
+            with naming(path):
+                vocabulary.save(path)
+        print(f"  vocabulary: {len(vocabulary):,} pieces, learnt from the text")
+        return vocabulary
+
+    def _rows(
+        self, train: bytes, valid: bytes, vocabulary: Vocabulary
+    ) -> tuple[Segments, Segments]:
+        settings = self.settings
+        documents = settings.documents
+        if documents is None:
+            parts = [part for part in train.split(b"\n\n") if part.strip()]
+            mean = len(train) / max(len(parts), 1)
+            documents = mean >= _BYTES * _ROWS_OF_A_DOCUMENT * settings.length
+            documents &= len(parts) > 1
+            self.notes.append(
+                f"documents: parted by empty lines, {mean:,.0f} bytes each on average"
+                if documents
+                else "documents: all is one (empty lines part short pieces, if any)"
+            )
+            print(f"  {self.notes[-1]}")
+
+        def segments(text: bytes, batch_size: int) -> Segments:
+            return Segments(
+                text,
+                vocabulary,
+                settings.length,
+                batch_size,
+                documents=documents,
+                seed=settings.seed,
+            )
+
+        return segments(train, settings.batch_size), segments(valid, 1)
+
+    # === Training ===
+
+    def _plan(self, vocabulary: Vocabulary, rows: Segments) -> Plan:
+        path = self.folder / PLAN
+        if path.exists():
+            return Plan(**read_json(path, "give --overwrite"))
+        settings = self.settings
+        width = settings.width
+        if width is None:
+            wide = settings.steps is None and settings.minutes >= _WIDE_MINUTES
+            width = 256 if wide else 128
+        plan = Plan(
+            objective=settings.objective,
+            vocabulary_size=len(vocabulary),
+            width=width,
+            num_layers=settings.num_layers,
+            num_heads=settings.num_heads or max(1, width // 64),
+            generator_layers=settings.generator_layers,
+            documents=rows.documents,
+            length=settings.length,
+            batch_size=settings.batch_size,
+            look=1,
+            looks=1,
+            warm_up=0,
+            learning_rate=settings.learning_rate,
+            generator_learning_rate=settings.generator_learning_rate,
+            discriminator_weight=settings.discriminator_weight,
+            mask_ratio=settings.mask_ratio,
+            clip_norm=settings.clip_norm,
+            dropout=settings.dropout,
+            seed=settings.seed,
+            seconds=None,
+        )
+        steps, seconds = settings.steps, None
+        if steps is None:
+            data = _batches(plan, vocabulary, rows, fitting.PROBE_STEPS)
+            step = fitting.step_seconds(lambda: build(plan), data)
+            print(f"  a step takes {1000 * step:.0f} ms")
+            spent = time.monotonic() - self.began
+            whole = 60 * settings.minutes
+            # At least half of what is left is training.
+            left = whole - spent
+            seconds = max(left - max(_AFTER, _AFTER_SHARE * whole), left / 2, 1.0)
+            steps = fitting.steps_in(seconds, step)
+        looks = min(_LOOKS, max(1, steps // _LEAST_LOOK))
+        plan = dataclasses.replace(
+            plan,
+            look=steps // looks,
+            looks=looks,
+            warm_up=min(int(_WARM_UP * steps), _MOST_WARM_UP),
+            seconds=seconds,
+        )
+        write_json(path, dataclasses.asdict(plan))
+        return plan
+
+    def _fit(
+        self, plan: Plan, vocabulary: Vocabulary, rows: Segments, held: Segments
+    ) -> tuple[keras.Model, fitting.Fitted]:
+        with distribution.strategy(self.settings.strategy).scope():
+            model = build(plan)
+        passes = plan.steps * plan.batch_size / len(rows.tokens)
+        print(f"training: {plan.steps:,} steps, {passes:.1f} passes", flush=True)
+        highest = {"discriminator": _STUCK} if plan.objective == "electra" else None
+        fitted = fitting.fit(
+            model,
+            _batches(plan, vocabulary, rows, plan.look),
+            looked_at(plan, vocabulary, held),
+            self.folder,
+            epochs=plan.looks,
+            warm_up=plan.warm_up,
+            show=_line,
+            seconds=plan.seconds,
+            callbacks=[AdamLog()],
+            guard=DivergenceGuard(recover=True, monitor="val_loss", highest=highest),
+            resume=self.settings.resume,
+        )
+        if fitted.is_cut:
+            self.warnings.append(
+                f"the time was over after {fitted.steps:,} of {plan.steps:,} steps, "
+                "while the rate was still falling"
+            )
+        if fitted.recoveries:
+            self.warnings.append(
+                f"training diverged {fitted.recoveries} times and went on with lower "
+                "rates (--learning_rate)"
+            )
+        return model, fitted
+
+    # === After training ===
+
+    def _finish(
+        self,
+        plan: Plan,
+        vocabulary: Vocabulary,
+        rows: Segments,
+        held: Segments,
+        model: keras.Model,
+        fitted: fitting.Fitted,
+    ) -> None:
+        with naming(self.folder / MODEL):
+            model.save(self.folder / MODEL)
+        print("measuring", flush=True)
+        with native_silence():
+            export_encoder(
+                model,
+                vocabulary,
+                self.folder / SAVED_MODEL,
+                length=plan.length,
+                overwrite=True,
+            )
+        results = pretraining_report.measure(plan, vocabulary, rows, held, model)
+        results |= {
+            "text": "texts of the examples" if self._given else self.settings.text,
+            "notes": self.notes,
+            "warnings": self.warnings,
+            "choices": plan.lines(),
+            "plan": dataclasses.asdict(plan),
+            "parameters": count_parameters(encoder_of(model)),
+            "vocabulary_sha256": digest_of(vocabulary),
+            "steps": fitted.steps,
+            "training_seconds": round(fitted.seconds, 1),
+            "curve": fitted.curve,
+        }
+        pretraining_report.write(self.folder, results)
+        write_json(self.folder / RESULTS, results)
+        for line in pretraining_report.summary(results):
+            print(line)
+        for line in self.warnings:
+            print(f"warning: {line}")
+        print(f"report: {self.folder / 'report.html'}")
+        print(
+            f"next: rlm_tf finetune --encoder={self.folder} --train=FILE.csv; rlm_tf "
+            f"fill_mask --model={self.folder} --text=..."
+        )
+
+
+def build(plan: Plan) -> keras.Model:
+    """Returns the compiled model of a plan."""
+    keras.utils.set_random_seed(plan.seed)
+
+    def encoder(layers: int, seed: int) -> TransformerEncoder:
+        return TransformerEncoder(
+            plan.vocabulary_size,
+            num_layers=layers,
+            width=plan.width,
+            num_heads=plan.num_heads,
+            num_segments=2,
+            dropout=plan.dropout,
+            epsilon=_EPSILON,
+            seed=seed,
+        )
+
+    main = encoder(plan.num_layers, plan.seed)
+    if plan.objective == "masked":
+        model: keras.Model = MaskedLanguageModel(
+            main, clip_norm=plan.clip_norm, seed=plan.seed
+        )
+        model.compile(_adam(plan.learning_rate))
+        return model
+    model = Electra(
+        encoder(plan.generator_layers, plan.seed + 1),
+        main,
+        discriminator_weight=plan.discriminator_weight,
+        embeddings="separate",
+        seed=plan.seed,
+    )
+    model.compile(
+        DecoupledOptimizer(
+            {
+                "generator": _adam(plan.generator_learning_rate),
+                "discriminator": _adam(plan.learning_rate),
+            },
+            dict.fromkeys(("generator", "discriminator"), plan.clip_norm),
+        )
+    )
+    return model
+
+
+def _adam(rate: float) -> keras.optimizers.Optimizer:
+    optimizer = keras.optimizers.AdamW(
+        rate, weight_decay=_WEIGHT_DECAY, beta_2=_BETA_2, epsilon=_EPSILON
+    )
+    optimizer.exclude_from_weight_decay(var_names=_NOT_DECAYED)
+    return optimizer
+
+
+def encoder_of(model: keras.Model) -> TransformerEncoder:
+    """Returns the encoder that was trained, to be fine-tuned."""
+    return model.encoder() if isinstance(model, Electra) else model.encoder
+
+
+def _batches(
+    plan: Plan, vocabulary: Vocabulary, rows: Segments, look: int
+) -> ResumableBatches:
+    return ResumableBatches(Looks(rows, look), transform=_masking(plan, vocabulary))
+
+
+def looked_at(plan: Plan, vocabulary: Vocabulary, held: Segments) -> tf.data.Dataset:
+    """Returns held-out batches, masked alike in every pass."""
+    batches = held.in_order(plan.batch_size)
+    masked = _masking(plan, vocabulary).of_all(batches)
+    return masked.take(-(-_MOST_ROWS // plan.batch_size)).cache()
+
+
+def _masking(plan: Plan, vocabulary: Vocabulary) -> Masking:
+    return Masking(vocabulary, ratio=plan.mask_ratio, seed=plan.seed)
+
+
+def _line(logs: dict[str, Any]) -> str:
+    if "val_f1" in logs:
+        return (
+            f"held out: replaced words found, F1 {logs['val_f1']:.3f}; generator "
+            f"{math.exp(logs['val_generator']):.1f} perplexity of masked words, "
+            f"{100 * logs['val_generator_accuracy']:.1f} % right"
+        )
+    return (
+        f"held out: {logs['val_perplexity']:.1f} perplexity of masked words, "
+        f"{100 * logs['val_accuracy']:.1f} % right"
+    )

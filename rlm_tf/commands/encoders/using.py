@@ -1,0 +1,85 @@
+"""What is done with trained encoders and classifiers: fill_mask, classify."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from rlm_tf.command_line.quiet import native_silence
+from rlm_tf.commands.encoders.folder import SAVED_MODEL
+from rlm_tf.commands.encoders.settings import ClassifySettings, FillMaskSettings
+
+
+def fill_mask(settings: FillMaskSettings) -> None:
+    """Prints the most probable words for each [MASK] of a text."""
+    signatures = _signatures(settings.model)
+    if "fill_mask" not in signatures:
+        raise ValueError(
+            f"--model={settings.model} fills no masks; expected a folder of `rlm_tf "
+            "pretrain`."
+        )
+    found = signatures["fill_mask"](
+        texts=tf.constant([settings.text]), k=tf.constant(settings.k)
+    )
+    tokens, probs = found["tokens"].numpy()[0], found["probabilities"].numpy()[0]
+    for words, shares in zip(tokens, probs, strict=True):
+        shown = [
+            f"{word.decode('utf-8', 'replace').strip()} {share:.3f}"
+            for word, share in zip(words, shares, strict=True)
+            if word
+        ]
+        if shown:
+            print("  ".join(shown))
+
+
+def classify(settings: ClassifySettings) -> None:
+    """Prints the class of each line of standard input, and its probability."""
+    signatures = _signatures(settings.model)
+    if "classify" not in signatures:
+        raise ValueError(
+            f"--model={settings.model} is no classifier; expected a folder of `rlm_tf "
+            "classifier` or `rlm_tf finetune`."
+        )
+    function = signatures["classify"]
+    arguments = function.structured_input_signature[1]
+    if "texts_b" in arguments:
+        raise ValueError(
+            f"--model={settings.model} tells pairs of texts, lines are one each; call "
+            "its SavedModel."
+        )
+    for lines in _batches(settings.batch_size):
+        found = function(texts=tf.constant(lines))
+        if "values" in found:
+            print("\n".join(f"{value:.6g}" for value in found["values"].numpy()))
+            continue
+        best = tf.reduce_max(found["probabilities"], axis=1).numpy()
+        for label, probability in zip(found["labels"].numpy(), best, strict=True):
+            print(f"{label.decode()}\t{probability:.4f}")
+        sys.stdout.flush()
+
+
+def _signatures(model: str | None) -> Any:
+    # The pieces are TensorFlow Text's, which says how it read them.
+    with native_silence():
+        import tensorflow_text  # noqa: F401
+
+        loaded = tf.saved_model.load(str(pathlib.Path(str(model)) / SAVED_MODEL))
+    signatures = loaded.signatures
+    # Signatures go with the object that has their variables.
+    signatures._loaded = loaded
+    return signatures
+
+
+def _batches(size: int) -> Iterator[list[str]]:
+    lines: list[str] = []
+    for line in sys.stdin:
+        lines.append(line.rstrip("\n"))
+        if len(lines) == size:
+            yield lines
+            lines = []
+    if lines:
+        yield lines

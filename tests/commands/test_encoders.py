@@ -1,0 +1,368 @@
+"""`rlm_tf classifier`, `pretrain`, `finetune`, and what is done with their folders."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from rlm_tf.commands.encoders import (
+    classifying,
+    examples,
+    finetuning_report,
+    pretraining,
+    settings,
+    using,
+)
+from rlm_tf.commands.encoders.folder import load_encoder
+from rlm_tf.data import LabelledTexts, encoder_vocabulary
+from rlm_tf.loading import load_model
+from rlm_tf.models import Electra, SequenceClassifier
+
+_WORDS = {
+    "sea": ["ship", "wave", "sail", "harbour", "captain"],
+    "wood": ["tree", "leaf", "forest", "root", "branch"],
+}
+_OTHERS = ["the", "a", "old", "saw", "near", "went", "and", "small", "with", "to"]
+
+
+def _sentence(rng, kind):
+    words = rng.choice(_OTHERS, 6)
+    words[rng.integers(6)] = rng.choice(_WORDS[kind])
+    return " ".join(words)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> pathlib.Path:
+    """A text of two kinds of sentences, and a table of labelled ones."""
+    folder, rng = tmp_path_factory.mktemp("files"), np.random.default_rng(1)
+    kinds = [*_WORDS]
+    lines = [_sentence(rng, kinds[i % 2]) for i in range(800)]
+    (folder / "text.txt").write_text("\n".join(lines) + "\n")
+    with open(folder / "train.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["body", "kind"])
+        for i in range(80):
+            table.writerow([_sentence(rng, kinds[i % 2]), kinds[i % 2]])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(files) -> settings.ClassifierSettings:
+    return settings.ClassifierSettings(
+        text=str(files / "text.txt"),
+        train=str(files / "train.csv"),
+        text_column="body",
+        label_column="kind",
+        output_dir=str(files / "out"),
+        steps=4,
+        epochs=2,
+        max_size=120,
+        width=8,
+        num_layers=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(small) -> pathlib.Path:
+    classifying.run(small)
+    return pathlib.Path(str(small.output_dir))
+
+
+def _report(folder):
+    return json.loads((folder / "report.json").read_text())
+
+
+@pytest.mark.slow
+def test_everything_is_written(trained):
+    common = {
+        "checkpoints",
+        "metrics.jsonl",
+        "model.keras",
+        "report.html",
+        "report.json",
+        "report.md",
+        "report_files",
+        "saved_model",
+        "settings.json",
+        "vocabulary.txt",
+    }
+    assert {path.name for path in trained.iterdir()} == common | {"encoder"}
+    assert {path.name for path in (trained / "encoder").iterdir()} == common | {
+        "plan.json"
+    }
+    page = (trained / "report.md").read_text()
+    for heading in ("16 test texts", "Classes", "Confusion", "Mistakes", "Training"):
+        assert f"## {heading}" in page
+    page = (trained / "encoder" / "report.md").read_text()
+    for heading in ("Masked words of held-out text", "Training", "What it would say"):
+        assert f"## {heading}" in page
+
+
+@pytest.mark.slow
+def test_scores_are_those_of_the_files(small, trained):
+    found, given = _report(trained), examples.read_examples(small)
+    encoder = load_encoder(trained / "encoder")
+    assert isinstance(encoder.model, Electra) and encoder.length == 128
+    model = load_model(trained / "model.keras", compile=False)
+    assert isinstance(model, SequenceClassifier) and model.pooling == "mean"
+    said = using._signatures(str(trained))["classify"](texts=given.test.texts)
+    names = np.array(given.test.names)[given.test.labels]
+    right = np.array([label.decode() for label in said["labels"].numpy()]) == names
+    assert found["accuracy"] == pytest.approx(right.mean())
+    assert found["majority_accuracy"] == 0.5
+    # Every sentence has a word that says its kind.
+    assert found["tfidf_accuracy"] > 0.8
+    peer = examples.linear_peer(given).predictions == given.test.labels
+    assert found["ahead_of_tfidf"] == pytest.approx(right.mean() - peer.mean())
+    confusion = np.array(found["confusion"])
+    assert confusion.sum() == found["examples"] == 16
+    assert np.trace(confusion) == right.sum()
+    logs = _report(trained / "encoder")["curve"][0]
+    for part in ("generator", "discriminator"):
+        assert logs[f"gradient_norm_{part}"] > 0 and logs[f"update_{part}"] > 0
+
+
+@pytest.mark.slow
+def test_the_same_command_goes_on_or_is_done(small, trained, capsys):
+    before = (trained / "report.json").read_bytes()
+    classifying.run(small)
+    assert capsys.readouterr().out.count("done before") == 2
+    assert (trained / "report.json").read_bytes() == before
+    other = dataclasses.replace(small, epochs=3)
+    with pytest.raises(ValueError, match="epochs was 2 and is 3"):
+        classifying.run(other)
+
+
+@pytest.mark.slow
+def test_lines_are_classified_and_masks_are_filled(trained, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the old ship\na tree\n\n"))
+    using.classify(settings.ClassifySettings(model=str(trained), batch_size=2))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        label, probability = line.split("\t")
+        assert label in _WORDS and 0.5 <= float(probability) <= 1
+    using.fill_mask(
+        settings.FillMaskSettings(
+            model=str(trained / "encoder"), text="the [MASK] ship and [MASK]", k=3
+        )
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert [len(line.split("  ")) for line in lines] == [3, 3]
+    for flag, model, wanted in (
+        (using.fill_mask, trained, "fills no masks"),
+        (using.classify, trained / "encoder", "is no classifier"),
+    ):
+        kind = "FillMask" if flag is using.fill_mask else "Classify"
+        options = {"text": "[MASK]"} if flag is using.fill_mask else {}
+        given = getattr(settings, f"{kind}Settings")(model=str(model), **options)
+        with pytest.raises(ValueError, match=wanted):
+            flag(given)
+
+
+@pytest.mark.slow
+def test_another_vocabulary_is_noticed_by_its_words(files, trained, tmp_path):
+    copy = tmp_path / "encoder"
+    copy.mkdir()
+    for name in ("report.json", "model.keras"):
+        (copy / name).write_bytes((trained / "encoder" / name).read_bytes())
+    ours = load_encoder(trained / "encoder").vocabulary
+    text = (files / "text.txt").read_text().replace("ship", "shop")
+    other = encoder_vocabulary(text, len(ours))
+    assert len(other) == len(ours)
+    other.save(copy / "vocabulary.txt")
+    with pytest.raises(ValueError, match="was trained with: some words differ"):
+        load_encoder(copy)
+
+
+@pytest.mark.slow
+@pytest.mark.landing
+def test_a_killed_run_ends_as_if_nothing_had_been(small, tmp_path):
+    """SIGKILL in pre-training and in fine-tuning; the reports are the same."""
+    command = [sys.executable, "-m", "rlm_tf.commands.classifier"]
+    for field in dataclasses.fields(small):
+        value = getattr(small, field.name)
+        if value is not None and value != field.default and field.name != "output_dir":
+            command.append(f"--{field.name}={value}")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run([*command, f"--output_dir={whole}"], check=True, capture_output=True)
+    command.append(f"--output_dir={killed}")
+    for folder in (killed / "encoder", killed):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        ends = time.monotonic() + 120
+        while not any((folder / "checkpoints").glob("checkpoint-*")):
+            assert time.monotonic() < ends and process.poll() is None
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        assert not (folder / "report.json").exists()
+    subprocess.run(command, check=True, capture_output=True)
+    apart = {"training_seconds", "curve", "settings", "encoder"}
+    for name in ("encoder", "."):
+        found, expected = _report(killed / name), _report(whole / name)
+        for key in expected.keys() - apart:
+            assert found[key] == expected[key], key
+        for ours, theirs in zip(found["curve"], expected["curve"], strict=True):
+            assert {**ours, "seconds": 0} == {**theirs, "seconds": 0}
+
+
+# === Examples and their peers ===
+
+
+def _labelled(files, **options):
+    return settings.FinetuneSettings(
+        encoder="none",
+        train=str(files / "train.csv"),
+        text_column="body",
+        label_column="kind",
+        output_dir="none",
+        **options,
+    )
+
+
+def test_parts_are_disjoint_and_repeatable(files):
+    first, second = (examples.read_examples(_labelled(files)) for _ in range(2))
+    assert first.digest() == second.digest()
+    assert [len(part) for part in first[:3]] == [58, 6, 16]
+    assert first.digest() != examples.read_examples(_labelled(files, seed=2)).digest()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text_column": "bodi"}, r"has no column 'bodi' \(did you mean 'body'\?\)"),
+        ({"label_column": "body"}, r"found \d+ of 80 labels to differ"),
+        ({"regression": True}, "expected a number as label, found"),
+    ],
+)
+def test_tables_that_cannot_be(files, options, message):
+    given = dataclasses.replace(_labelled(files), **options)
+    with pytest.raises(ValueError, match=message):
+        examples.read_examples(given)
+
+
+def test_unknown_labels_and_too_few_examples(files, tmp_path):
+    (tmp_path / "test.csv").write_text("body,kind\nthe ship,air\n")
+    with pytest.raises(ValueError, match="unknown label 'air'; expected one of sea,"):
+        examples.read_examples(_labelled(files, test=str(tmp_path / "test.csv")))
+    for rows, message in (
+        ("a ship,sea\n" * 6, "labels of two classes at least .* found sea"),
+        ("a ship,sea\na tree,wood\n" * 4, "8 examples are too few to hold some out"),
+    ):
+        (tmp_path / "train.csv").write_text(f"body,kind\n{rows}")
+        few = dataclasses.replace(_labelled(files), train=str(tmp_path / "train.csv"))
+        with pytest.raises(ValueError, match=message):
+            examples.read_examples(few)
+
+
+def _parts(labels, texts, names=("a", "b")):
+    part = LabelledTexts(list(texts), np.array(labels), names)
+    return examples.Examples(part, part, part, [])
+
+
+def test_peers_of_numbers_and_of_texts_without_words():
+    texts = [f"{'very ' * i}good" for i in range(8)]
+    numbers = _parts(np.arange(8, dtype=np.float32), texts, ())
+    peer = examples.linear_peer(numbers)
+    assert examples.score_of(numbers.test, peer.predictions) > 0.9
+    assert examples.score_of(numbers.test, examples.constant_peer(numbers)) == 0
+    results = finetuning_report.measure(numbers, np.arange(8.0))
+    assert results["spearman"] == pytest.approx(1) and not results["squared_error"]
+    empty = _parts([0, 1, 1, 1], [""] * 4)
+    assert examples.linear_peer(empty).about == "no word was found"
+    np.testing.assert_array_equal(examples.linear_peer(empty).predictions, 1)
+
+
+def test_the_verdict_names_the_better_one():
+    given = _parts([0, 1] * 8, ["good", "bad"] * 8)
+    right = np.eye(2)[given.test.labels]
+    for logits, wanted in (
+        (right, "ahead of tf-idf by 0.0"),
+        (-right, "behind tf-idf"),
+    ):
+        results = finetuning_report.measure(given, logits)
+        assert results["tfidf_accuracy"] == 1
+        assert any(wanted in line for line in finetuning_report.summary(results))
+    assert len(results["errors"]) == 16 and results["errors"][0]["said"] == "b"
+
+
+# === Mistakes ===
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text": None}, "needs --text"),
+        ({"objective": "bert"}, "--objective must be one of electra, masked"),
+        ({"width": 100, "num_heads": 3}, "--width=100 must be a multiple"),
+        ({"mask_ratio": 0.0}, "--mask_ratio"),
+        ({"minutes": 0.0}, "--minutes must be positive"),
+        ({"length": 4}, "--length must be at least 8"),
+        ({"strategy": "tpu"}, "--strategy must be one of"),
+    ],
+)
+def test_settings_of_pretraining(files, changes, message):
+    given = settings.PretrainSettings(
+        text=str(files / "text.txt"), output_dir=str(files / "new")
+    )
+    settings.check_pretrain_settings(given)
+    with pytest.raises(ValueError, match=message):
+        settings.check_pretrain_settings(dataclasses.replace(given, **changes))
+
+
+def test_settings_of_the_others(files, tmp_path):
+    given = _labelled(files)
+    with pytest.raises(ValueError, match="--encoder=none is no folder"):
+        settings.check_finetune_settings(given)
+    with pytest.raises(ValueError, match="`rlm_tf pretrain` wrote none"):
+        settings.check_finetune_settings(
+            dataclasses.replace(given, encoder=str(tmp_path))
+        )
+    for changes, message in (
+        ({"rate_decay": 0.0}, "--rate_decay"),
+        ({"warm_up": 1.0}, "--warm_up"),
+        ({"pooling": "max"}, "--pooling must be one of mean, cls"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            settings.check_finetune_settings(dataclasses.replace(given, **changes))
+    both = settings.ClassifierSettings(
+        train=str(files / "train.csv"), output_dir=str(tmp_path / "new"), steps=3
+    )
+    with pytest.raises(ValueError, match="--steps and --epochs go together"):
+        settings.check_classifier_settings(both)
+    with pytest.raises(ValueError, match=r"must have \[MASK\] in it"):
+        settings.check_fill_mask_settings(
+            settings.FillMaskSettings(model=str(tmp_path), text="nothing")
+        )
+
+
+def test_a_text_that_is_too_short(tmp_path):
+    (tmp_path / "a.txt").write_text("a few words\n" * 3)
+    given = settings.PretrainSettings(
+        text=str(tmp_path / "a.txt"), output_dir=str(tmp_path / "out"), steps=1
+    )
+    with pytest.raises(ValueError, match=r"vocabulary|pieces|too short"):
+        pretraining.run(given)
+
+
+def test_a_step_of_each_objective_has_rates_of_its_own():
+    plan = pretraining.Plan(
+        "electra", 20, 8, 1, 1, 1, False, 8, 2, 1, 1, 0, 0.01, 0.02, 50.0, 0.15,
+        2.0, 0.1, 1, None,
+    )  # fmt: skip
+    model = pretraining.build(plan)
+    rates = model.optimizer.learning_rates
+    assert rates == pytest.approx({"generator": 0.02, "discriminator": 0.01})
+    assert model.embeddings == "separate"
+    masked = pretraining.build(dataclasses.replace(plan, objective="masked"))
+    assert float(masked.optimizer.learning_rate) == pytest.approx(0.01)
+    assert pretraining.encoder_of(masked) is masked.encoder
