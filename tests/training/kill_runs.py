@@ -22,14 +22,38 @@ import numpy as np
 
 import rlm_tf.training.checkpoint as checkpoint_module
 from rlm_tf.averaging import AveragingBegins, TriggeredAverage, WeightAveraging
-from rlm_tf.data import SentencePairs, VariableWindows
+from rlm_tf.data import (
+    LabelledBatches,
+    LabelledTexts,
+    Looks,
+    MaskedCopy,
+    Masking,
+    Segments,
+    SentencePairs,
+    VariableWindows,
+    encoder_vocabulary,
+)
 from rlm_tf.data.batches.contiguous_batches import contiguous_batches
 from rlm_tf.distribution import logical_cpus, strategy
-from rlm_tf.layers import PairDiscriminator
-from rlm_tf.models import AWDLanguageModel, BootstrappedMutualInformation
+from rlm_tf.layers import PairDiscriminator, TransformerEncoder
+from rlm_tf.models import (
+    AWDLanguageModel,
+    BootstrappedMutualInformation,
+    Electra,
+    InBatchContexts,
+    InducedFineTuning,
+    MaskedLanguageModel,
+    SequenceClassifier,
+)
 from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
+from rlm_tf.optimizers import DecoupledOptimizer
+from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
+    AdamLog,
+    DivergenceGuard,
+    KeepBest,
     LearningRateHalving,
+    LinearRate,
     MetricsLog,
     ResumableBatches,
     SwitchPhase,
@@ -101,6 +125,83 @@ def bmi(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
     )
     assert switch.switched_to == 1 and averaging.average.start_step <= windows.steps + 1
     return done
+
+
+def _encoder_text(rng: np.random.Generator) -> list[str]:
+    words = [first + last for first in "bdfgk" for last in ("ada", "ono", "eme")]
+    return [" ".join(rng.choice(words, 6)) for _ in range(60)]
+
+
+def electra(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
+    """Pre-trains as `rlm_tf pretrain` does: two optimisers, rates, logs, a guard."""
+    text = "\n".join(_encoder_text(np.random.default_rng(5)))
+    vocabulary = encoder_vocabulary(text, 290)
+    rows = Segments(text, vocabulary, 12, 8, documents=False, seed=1)
+    masking = Masking(vocabulary, ratio=0.3, seed=2)
+
+    def encoder(seed: int) -> TransformerEncoder:
+        return TransformerEncoder(
+            len(vocabulary), num_layers=1, width=4, num_heads=2, dropout=0.3, seed=seed
+        )
+
+    model = Electra(encoder(1), encoder(2), embeddings="separate", seed=3)
+    rates = {"generator": 0.02, "discriminator": 0.05}
+    return train(
+        folder,
+        model=model,
+        optimizer=DecoupledOptimizer(
+            {part: keras.optimizers.AdamW(rate) for part, rate in rates.items()},
+            {"generator": 0.5, "discriminator": 1.0},
+        ),
+        batches=ResumableBatches(Looks(rows, 5), transform=masking),
+        valid=masking.of_all(rows.in_order().take(2)),
+        epochs=3,
+        callbacks=[
+            AdamLog(),
+            MetricsLog(folder / "metrics.jsonl", every_steps=2),
+            DivergenceGuard(
+                recover=True, monitor="val_loss", highest={"discriminator": 9.0}
+            ),
+            LinearRate(15, 3),
+        ],
+        **options,
+    )
+
+
+def fine_tuning(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
+    """Fine-tunes with masked copies and IMM by a bank; keeps the best epoch."""
+    texts = _encoder_text(np.random.default_rng(5))
+    vocabulary = encoder_vocabulary("\n".join(texts), 290)
+    labels = np.array([text.count("b") > 1 for text in texts], np.int32)
+    data = LabelledBatches(
+        LabelledTexts(texts, labels, ("few", "many")), vocabulary, 12, 8, seed=1
+    )
+    encoder = TransformerEncoder(
+        len(vocabulary), num_layers=1, width=4, num_heads=2, dropout=0.3, seed=1
+    )
+    model = InducedFineTuning(
+        SequenceClassifier(encoder, 2, seed=2),
+        MaskedLanguageModel(encoder, seed=3),
+        KneserNey(2).fit(data.tokens[data.tokens > 0], len(vocabulary)),
+        InBatchContexts(bank_size=16),
+        positions=1,
+        clip_norm=1.0,
+        seed=4,
+    )
+    return train(
+        folder,
+        model=model,
+        optimizer=keras.optimizers.Adamax(0.02),
+        batches=ResumableBatches(data, transform=MaskedCopy(vocabulary, seed=5)),
+        valid=data.in_order(),
+        epochs=3,
+        callbacks=[
+            KeepBest("val_accuracy", "max", ties="last"),
+            MetricsLog(folder / "metrics.jsonl", every_steps=2),
+            LinearRate(21, 3),
+        ],
+        **options,
+    )
 
 
 def mirrored(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
@@ -204,6 +305,11 @@ def main(folder: pathlib.Path) -> None:
         died = functools.partial(bmi, folder / "bmi", every_steps=1)
         status = fork(functools.partial(died, extra=(InterruptAt(moment, kill),)))
         assert status == -signal.SIGKILL, (moment, status)
+    for name, program in (("electra", electra), ("fine_tuning", fine_tuning)):
+        # In the second epoch, with a best epoch and moments behind it.
+        died = functools.partial(program, folder / name, every_steps=1)
+        status = fork(functools.partial(died, extra=(InterruptAt(9, kill),)))
+        assert status == -signal.SIGKILL, (name, status)
     status = fork(
         lambda: language_model(
             folder / "lm", extra=(after_random_time(1),), every_seconds=0.05
@@ -215,6 +321,8 @@ def main(folder: pathlib.Path) -> None:
         "toy": train,
         "lm": language_model,
         "bmi": bmi,
+        "electra": electra,
+        "fine_tuning": fine_tuning,
         "mirrored": mirrored,
     }
     for name, program in programs.items():

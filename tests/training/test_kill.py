@@ -25,11 +25,11 @@ def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert completed.returncode == 0, completed.stderr[-4000:]
-    for name in ("toy", "lm", "bmi", "mirrored"):
+    for name in ("toy", "lm", "bmi", "electra", "fine_tuning", "mirrored"):
         resumed, expected = (
             pickle.loads((tmp_path / f"{run}.pickle").read_bytes())
             for run in (name, f"{name}-uninterrupted")

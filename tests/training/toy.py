@@ -143,6 +143,7 @@ def train(
     extra: tuple[keras.callbacks.Callback, ...] = (),
     callbacks: list[keras.callbacks.Callback] | None = None,
     batches: ResumableBatches | None = None,
+    valid: tf.data.Dataset | None = None,
     steps_per_execution: int = 1,
     **resume: Any,
 ) -> dict[str, Any]:
@@ -167,7 +168,7 @@ def train(
         epochs=epochs,
         verbose=0,
         shuffle=False,
-        validation_data=toy_batches(1, 2),
+        validation_data=toy_batches(1, 2) if valid is None else valid,
         callbacks=[*extra, saver, first],
     )
     log = folder / "metrics.jsonl"
