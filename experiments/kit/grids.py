@@ -95,6 +95,8 @@ def _run(grid: Grid) -> None:
     chosen = run_flags.runs_like({run.name: run for run in every}, FLAGS.only)
     output, results = run_flags.folders()
     run_all([*chosen.values()], output, results, FLAGS.resume)
+    # Nothing is written where all runs were done before.
+    output.mkdir(parents=True, exist_ok=True)
     # Also those that another process has made.
     text = grid.function(grid.report)(finished_rows(every, results), output)
     (output / "table.md").write_text(text + "\n", "utf-8")
