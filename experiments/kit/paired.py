@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 Row = Mapping[str, Any]
+# Fewest pairs whose difference may be said to be there.
+_LEAST_PAIRS = 3
 
 
 def mean_and_error(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -21,14 +23,18 @@ def mean_and_error(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def paired_difference(pairs: Sequence[tuple[float, float]], digits: int = 2) -> str:
-    """Returns `mean ± two standard errors`, in bold where that is not about zero."""
+    """Returns `mean ± two standard errors`, in bold where that is not about zero.
+
+    Of two pairs nothing is bold: their error is a guess from one number.
+    """
     mean, error = mean_and_error(pairs)
     if math.isnan(mean):
         return ""
     if math.isnan(error):
         return f"{mean:+.{digits}f}"
     text = f"{mean:+.{digits}f} ± {2 * error:.{digits}f}"
-    return f"**{text}**" if abs(mean) > 2 * error else text
+    told = len(pairs) >= _LEAST_PAIRS and abs(mean) > 2 * error
+    return f"**{text}**" if told else text
 
 
 def less(
