@@ -316,7 +316,7 @@ def test_report_of_language_models(tmp_path):
     assert "| Kneser-Ney 5 alone | 270.00 | 270.00 |" in tables["mixed"]
     assert "| none | 221.41 ± 0.00 | 200.34 ± 0.00 |" in tables["averages"]
     assert tables["trials"].splitlines()[-1] == "| more-dropout | 201.00 | 201.00 |"
-    assert "| none | 20 ± 0 | 10.0 ± 0.0 | 2 |" in tables["cost"]
+    assert "| none | 20 ± 0 | 10.0 ± 0.0 | 3 |" in tables["cost"]
     # Arms of several weights are told apart.
     other = {**_language_row("base", 1, 4.0), "weight": 0.5}
     assert "| base, 0.5 | " in language_report.tables([*rows, other])["perplexity"]

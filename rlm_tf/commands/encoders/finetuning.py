@@ -13,7 +13,7 @@ import numpy as np
 
 from rlm_tf import distribution
 from rlm_tf.command_line import run_lock
-from rlm_tf.command_line.json_files import write_json
+from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim
 from rlm_tf.command_line.wording import number_of
@@ -21,6 +21,7 @@ from rlm_tf.commands.encoders import examples as labelled
 from rlm_tf.commands.encoders import finetuning_report, fitting
 from rlm_tf.commands.encoders.folder import (
     MODEL,
+    PLAN,
     SAVED_MODEL,
     VOCABULARY,
     TrainedEncoder,
@@ -33,7 +34,7 @@ from rlm_tf.commands.encoders.settings import (
     SETTINGS,
     FinetuneSettings,
 )
-from rlm_tf.data import LabelledBatches, LabelledTexts
+from rlm_tf.data import LabelledBatches, LabelledTexts, Looks
 from rlm_tf.file_errors import naming
 from rlm_tf.models import SequenceClassifier, count_parameters, layerwise_decay
 from rlm_tf.serving import export_encoder
@@ -41,6 +42,7 @@ from rlm_tf.training import KeepBest, ResumableBatches
 
 FILES = (
     RESULTS,
+    PLAN,
     VOCABULARY,
     MODEL,
     SAVED_MODEL,
@@ -111,10 +113,11 @@ class Run:
         }
         cut = float(batches["train"].cut.mean())
         print(f"  rows of {length} tokens; {100 * cut:.0f} % of the texts are longer")
+        epochs = self._epochs(examples, trained, batches["train"])
         with distribution.strategy(settings.strategy).scope():
             model = self._build(examples, trained)
-        fitted, epochs = self._fit(model, batches)
-        self._finish(model, trained, examples, batches, length, fitted, epochs)
+        fitted, best_epoch = self._fit(model, batches, epochs)
+        self._finish(model, trained, examples, batches, length, fitted, best_epoch)
 
     def _is_done(self, examples: labelled.Examples, trained: TrainedEncoder) -> bool:
         wanted = {
@@ -160,14 +163,39 @@ class Run:
         )
         return model
 
+    def _epochs(
+        self,
+        examples: labelled.Examples,
+        trained: TrainedEncoder,
+        train: LabelledBatches,
+    ) -> int:
+        """Returns the passes, as an earlier process has chosen them if there is one."""
+        if self.settings.epochs is not None:
+            return self.settings.epochs
+        path = self.folder / PLAN
+        if path.exists():
+            return int(read_json(path, "give --overwrite", ("epochs",))["epochs"])
+        passes = math.ceil(_STEPS / train.steps)
+        epochs = min(max(passes, _LEAST_EPOCHS), _MOST_EPOCHS)
+        if self.settings.minutes is not None:
+            few = ResumableBatches(Looks(train, fitting.PROBE_STEPS))
+            before = encoder_of(trained.model).get_weights()
+            step = fitting.step_seconds(lambda: self._build(examples, trained), few)
+            # The encoder is the one that is going to be trained.
+            encoder_of(trained.model).set_weights(before)
+            steps = fitting.steps_in(60 * self.settings.minutes, step)
+            epochs = min(epochs, max(steps // train.steps, 1))
+            print(f"  a step takes {1000 * step:.0f} ms")
+        write_json(path, {"epochs": epochs})
+        return epochs
+
     def _fit(
-        self, model: SequenceClassifier, batches: dict[str, LabelledBatches]
+        self,
+        model: SequenceClassifier,
+        batches: dict[str, LabelledBatches],
+        epochs: int,
     ) -> tuple[fitting.Fitted, int]:
         settings, train = self.settings, batches["train"]
-        epochs = settings.epochs
-        if epochs is None:
-            passes = math.ceil(_STEPS / train.steps)
-            epochs = min(max(passes, _LEAST_EPOCHS), _MOST_EPOCHS)
         keep = KeepBest("val_accuracy", "max", ties="last")
         if model.is_regression:
             keep = KeepBest("val_squared_error")
