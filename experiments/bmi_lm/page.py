@@ -26,6 +26,7 @@ MADE_BY: MadeBy = {
     "trials": "python -m experiments.bmi_lm --preset=base --seeds=9 --data_dir=DATA",
     "weights": "python -m experiments.bmi_lm --preset=weights --seeds=9 "
     "--data_dir=DATA",
+    "projected": "python -m experiments.bmi_lm --preset=paper --data_dir=DATA",
 }
 
 
