@@ -105,6 +105,8 @@ def test_everything_is_written(trained):
     page = (trained / "encoder" / "report.md").read_text()
     for heading in ("Masked words of held-out text", "Training", "What it would say"):
         assert f"## {heading}" in page
+    for row in _report(trained / "encoder")["examples"]:
+        assert row["text"].count("[MASK]") == 1 and len(row["found"]) == 3
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from absl import flags
 
 from rlm_tf.command_line.flags import config_from_flags, define_flags
 from rlm_tf.commands import main, settings
+from rlm_tf.commands.encoders import settings as encoder_settings
 from rlm_tf.commands.information.settings import CoherenceSettings
 from rlm_tf.commands.settings import TrainSettings
 from tests.compatibility.names import PAGES, ROOT
@@ -128,6 +129,11 @@ _SETTINGS = {
     "generate": settings.GenerateSettings,
     "coherence": CoherenceSettings,
     "export": settings.ExportSettings,
+    "classifier": encoder_settings.ClassifierSettings,
+    "pretrain": encoder_settings.PretrainSettings,
+    "finetune": encoder_settings.FinetuneSettings,
+    "classify": encoder_settings.ClassifySettings,
+    "fill_mask": encoder_settings.FillMaskSettings,
 }
 
 

