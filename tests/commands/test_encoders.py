@@ -19,6 +19,7 @@ from rlm_tf.commands.encoders import (
     examples,
     finetuning_report,
     pretraining,
+    pretraining_plan,
     settings,
     using,
 )
@@ -357,14 +358,14 @@ def test_a_text_that_is_too_short(tmp_path):
 
 
 def test_a_step_of_each_objective_has_rates_of_its_own():
-    plan = pretraining.Plan(
+    plan = pretraining_plan.Plan(
         "electra", 20, 8, 1, 1, 1, False, 8, 2, 1, 1, 0, 0.01, 0.02, 50.0, 0.15,
         2.0, 0.1, 1, None,
     )  # fmt: skip
-    model = pretraining.build(plan)
+    model = pretraining_plan.build(plan)
     rates = model.optimizer.learning_rates
     assert rates == pytest.approx({"generator": 0.02, "discriminator": 0.01})
     assert model.embeddings == "separate"
-    masked = pretraining.build(dataclasses.replace(plan, objective="masked"))
+    masked = pretraining_plan.build(dataclasses.replace(plan, objective="masked"))
     assert float(masked.optimizer.learning_rate) == pytest.approx(0.01)
-    assert pretraining.encoder_of(masked) is masked.encoder
+    assert pretraining_plan.encoder_of(masked) is masked.encoder

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
-import time
 from typing import Any
 
 import keras
@@ -22,12 +21,14 @@ from rlm_tf.commands.encoders import finetuning_report, fitting
 from rlm_tf.commands.encoders.folder import (
     MODEL,
     PLAN,
+    RUN_FILES,
     SAVED_MODEL,
     VOCABULARY,
     TrainedEncoder,
     load_encoder,
+    settings_that_count,
 )
-from rlm_tf.commands.encoders.pretraining import encoder_of
+from rlm_tf.commands.encoders.pretraining_plan import encoder_of
 from rlm_tf.commands.encoders.settings import (
     ENCODER,
     RESULTS,
@@ -40,19 +41,6 @@ from rlm_tf.models import SequenceClassifier, count_parameters, layerwise_decay
 from rlm_tf.serving import export_encoder
 from rlm_tf.training import KeepBest, ResumableBatches
 
-FILES = (
-    RESULTS,
-    PLAN,
-    VOCABULARY,
-    MODEL,
-    SAVED_MODEL,
-    fitting.METRICS,
-    fitting.CHECKPOINTS,
-    "report.md",
-    "report.html",
-    "report_files",
-)
-_NO_SETTINGS = ("output_dir", "resume", "overwrite")
 # Steps that a few examples are passed over, and passes, at least and at most.
 _STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 600, 3, 20
 # The length of most texts, and most tokens of a row.
@@ -84,7 +72,6 @@ class Run:
     ) -> None:
         self.settings = settings
         self.folder = folder
-        self.began = time.monotonic()
         self.warnings: list[str] = []
         self._examples = examples
 
@@ -120,17 +107,13 @@ class Run:
         self._finish(model, trained, examples, batches, length, fitted, best_epoch)
 
     def _is_done(self, examples: labelled.Examples, trained: TrainedEncoder) -> bool:
-        wanted = {
-            name: value
-            for name, value in dataclasses.asdict(self.settings).items()
-            if name not in _NO_SETTINGS
-        }
+        wanted = settings_that_count(self.settings)
         wanted["text_sha256"] = examples.digest()
-        wanted["encoder_sha256"] = trained.results["vocabulary_sha256"]
+        wanted["encoder_sha256"] = trained.sha256
         return claim(
             self.folder / SETTINGS,
             wanted,
-            FILES,
+            RUN_FILES,
             result=RESULTS,
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import pathlib
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import keras
 
 from rlm_tf.command_line.json_files import read_json
 from rlm_tf.command_line.quiet import native_silence
+from rlm_tf.commands.encoders.fitting import CHECKPOINTS, METRICS
 from rlm_tf.commands.encoders.settings import RESULTS, check_encoder_folder
 from rlm_tf.data import Vocabulary
 from rlm_tf.loading import load_model
@@ -18,6 +20,21 @@ PLAN = "plan.json"
 MODEL = "model.keras"
 VOCABULARY = "vocabulary.txt"
 SAVED_MODEL = "saved_model"
+# What a run writes beside its settings; with --overwrite it is removed before.
+RUN_FILES = (
+    RESULTS,
+    PLAN,
+    VOCABULARY,
+    MODEL,
+    SAVED_MODEL,
+    METRICS,
+    CHECKPOINTS,
+    "report.md",
+    "report.html",
+    "report_files",
+)
+# Settings that say nothing of what is trained.
+_NO_SETTINGS = ("output_dir", "resume", "overwrite")
 
 
 class TrainedEncoder(NamedTuple):
@@ -27,12 +44,14 @@ class TrainedEncoder(NamedTuple):
         model: `Electra` or `MaskedLanguageModel`.
         vocabulary: Its vocabulary.
         length: Tokens of the rows that it was trained on.
+        sha256: Of the file of the model.
         results: What was measured.
     """
 
     model: keras.Model
     vocabulary: Vocabulary
     length: int
+    sha256: str
     results: dict[str, Any]
 
 
@@ -61,6 +80,7 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
         load_model(folder / MODEL, compile=False),
         vocabulary,
         results["plan"]["length"],
+        hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
         results,
     )
 
@@ -68,3 +88,9 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
 def digest_of(vocabulary: Vocabulary) -> str:
     """Returns a digest of the words of a vocabulary, in their order."""
     return hashlib.sha256("\n".join(vocabulary.tokens).encode()).hexdigest()
+
+
+def settings_that_count(settings: Any) -> dict[str, Any]:
+    """Returns the settings that another run in the same folder must share."""
+    given = dataclasses.asdict(settings)
+    return {name: given[name] for name in given if name not in _NO_SETTINGS}

@@ -21,10 +21,13 @@ from rlm_tf.commands.encoders import fitting, pretraining_report
 from rlm_tf.commands.encoders.folder import (
     MODEL,
     PLAN,
+    RUN_FILES,
     SAVED_MODEL,
     VOCABULARY,
     digest_of,
+    settings_that_count,
 )
+from rlm_tf.commands.encoders.pretraining_plan import Plan, build, encoder_of
 from rlm_tf.commands.encoders.settings import RESULTS, SETTINGS, PretrainSettings
 from rlm_tf.commands.settings import EMBEDDED
 from rlm_tf.commands.training import reading
@@ -32,25 +35,10 @@ from rlm_tf.data import Looks, Masking, Segments, Vocabulary, encoder_vocabulary
 from rlm_tf.data.text import text_files
 from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.file_errors import naming
-from rlm_tf.layers import TransformerEncoder
-from rlm_tf.models import Electra, MaskedLanguageModel, count_parameters
-from rlm_tf.optimizers import DecoupledOptimizer
+from rlm_tf.models import count_parameters
 from rlm_tf.serving import export_encoder
 from rlm_tf.training import AdamLog, DivergenceGuard, ResumableBatches
 
-FILES = (
-    RESULTS,
-    PLAN,
-    VOCABULARY,
-    MODEL,
-    SAVED_MODEL,
-    fitting.METRICS,
-    fitting.CHECKPOINTS,
-    "report.md",
-    "report.html",
-    "report_files",
-)
-_NO_SETTINGS = ("output_dir", "resume", "overwrite")
 # Of what is held out, and of what is looked at while training.
 _HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.1, 500_000, 512
 # Rows that a document must have on average, in bytes of a token, to be one.
@@ -64,67 +52,6 @@ _WIDE_MINUTES = 300.0
 _AFTER, _AFTER_SHARE = 20.0, 0.05
 # A detector whose loss does not leave ln 2 has learnt nothing.
 _STUCK = 0.69
-# As the thesis has them (table A.1).
-_BETA_2, _EPSILON, _WEIGHT_DECAY = 0.98, 1e-6, 0.01
-# Small encoders leave what frequency knows sooner so than with normalisation behind
-# and the 0.02 of larger ones: 6.1 nats against 6.3 after 600 steps on Python's text.
-_INITIALIZER_RANGE = 0.05
-_NOT_DECAYED = ["bias", "scale", "gamma", "beta"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """All that the model and its training depend on besides the text.
-
-    Attributes:
-        look: Steps between two looks at held-out text.
-        looks: How many there are.
-        seconds: Most time for training; None: any.
-
-    The others are those of `PretrainSettings`.
-    """
-
-    objective: str
-    vocabulary_size: int
-    width: int
-    num_layers: int
-    num_heads: int
-    generator_layers: int
-    documents: bool
-    length: int
-    batch_size: int
-    look: int
-    looks: int
-    warm_up: int
-    learning_rate: float
-    generator_learning_rate: float
-    discriminator_weight: float
-    mask_ratio: float
-    clip_norm: float
-    dropout: float
-    seed: int
-    seconds: float | None
-
-    @property
-    def steps(self) -> int:
-        """Of training."""
-        return self.look * self.looks
-
-    def lines(self) -> list[str]:
-        """Returns what is printed of the choices."""
-        found = [
-            f"encoder: {self.num_layers} layers of width {self.width}, "
-            f"{self.num_heads} heads, rows of {self.length} tokens, {self.batch_size} "
-            "a step",
-            f"{self.steps:,} steps, rate {self.learning_rate:g} after {self.warm_up} "
-            "steps, then falling to 0",
-        ]
-        if self.objective == "electra":
-            found.append(
-                f"generator: {self.generator_layers} layers of that width, embeddings "
-                f"of its own, rate {self.generator_learning_rate:g}"
-            )
-        return found
 
 
 def run(settings: PretrainSettings) -> None:
@@ -200,11 +127,7 @@ class Run:
         return train, valid
 
     def _is_done(self, train: bytes, valid: bytes) -> bool:
-        wanted = {
-            name: value
-            for name, value in dataclasses.asdict(self.settings).items()
-            if name not in _NO_SETTINGS
-        }
+        wanted = settings_that_count(self.settings)
         digest = hashlib.sha256()
         for text in (train, valid):
             digest.update(len(text).to_bytes(8, "little"))
@@ -213,7 +136,7 @@ class Run:
         return claim(
             self.folder / SETTINGS,
             wanted,
-            FILES,
+            RUN_FILES,
             result=RESULTS,
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,
@@ -398,63 +321,6 @@ class Run:
             f"next: rlm_tf finetune --encoder={self.folder} --train=FILE.csv; rlm_tf "
             f"fill_mask --model={self.folder} --text=..."
         )
-
-
-def build(plan: Plan) -> keras.Model:
-    """Returns the compiled model of a plan."""
-    keras.utils.set_random_seed(plan.seed)
-
-    def encoder(layers: int, seed: int) -> TransformerEncoder:
-        return TransformerEncoder(
-            plan.vocabulary_size,
-            num_layers=layers,
-            width=plan.width,
-            num_heads=plan.num_heads,
-            num_segments=2,
-            dropout=plan.dropout,
-            norm="pre",
-            initializer_range=_INITIALIZER_RANGE,
-            epsilon=_EPSILON,
-            seed=seed,
-        )
-
-    main = encoder(plan.num_layers, plan.seed)
-    if plan.objective == "masked":
-        model: keras.Model = MaskedLanguageModel(
-            main, clip_norm=plan.clip_norm, seed=plan.seed
-        )
-        model.compile(_adam(plan.learning_rate))
-        return model
-    model = Electra(
-        encoder(plan.generator_layers, plan.seed + 1),
-        main,
-        discriminator_weight=plan.discriminator_weight,
-        embeddings="separate",
-        seed=plan.seed,
-    )
-    model.compile(
-        DecoupledOptimizer(
-            {
-                "generator": _adam(plan.generator_learning_rate),
-                "discriminator": _adam(plan.learning_rate),
-            },
-            dict.fromkeys(("generator", "discriminator"), plan.clip_norm),
-        )
-    )
-    return model
-
-
-def _adam(rate: float) -> keras.optimizers.Optimizer:
-    optimizer = keras.optimizers.AdamW(
-        rate, weight_decay=_WEIGHT_DECAY, beta_2=_BETA_2, epsilon=_EPSILON
-    )
-    optimizer.exclude_from_weight_decay(var_names=_NOT_DECAYED)
-    return optimizer
-
-
-def encoder_of(model: keras.Model) -> TransformerEncoder:
-    """Returns the encoder that was trained, to be fine-tuned."""
-    return model.encoder() if isinstance(model, Electra) else model.encoder
 
 
 def _batches(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import math
 import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.commands.encoders.pretraining_plan import Plan
 from rlm_tf.commands.report.figures import drawn
 from rlm_tf.commands.report.page import Page, markdown_table
 from rlm_tf.data import Masking, Segments, Vocabulary
@@ -18,9 +19,6 @@ from rlm_tf.data.text.special_tokens import MASK
 from rlm_tf.evaluation import TwoSidedNGram
 from rlm_tf.file_errors import naming
 from rlm_tf.models import Electra, MaskedLanguageModel
-
-if TYPE_CHECKING:
-    from rlm_tf.commands.encoders.pretraining import Plan
 
 # Held-out rows that are measured, and tokens of them that n-grams are.
 _MOST_ROWS, _MOST_PLACES = 1024, 5000
