@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from experiments.bmi_variance.report import NEEDS, shares
+from experiments.bmi_variance.report import NEEDS, ratio_of, shares
 from experiments.bmi_variance.report import tables as tables_of_rows
 from experiments.kit.about import About
 from experiments.kit.rows import Rows
@@ -30,12 +30,18 @@ def headline(folder: pathlib.Path) -> str:
     ratios = [row["ratios"]["raml"] for row in rows]
     raw = [each["raw"]["median"] for each in ratios]
     least = min(each["raw"]["mean"] for each in ratios)
-    scaled = [each["scaled"]["median"] for each in ratios if each["scaled"]]
+    found = [ratio_of(row, "raml", "scaled") for row in rows]
+    scaled = [each["median"] for each in found if each]
+    one = (
+        f"with expected gradients of one norm {_range(scaled)} ({len(scaled)} of "
+        f"{len(rows)} models; the signal of RL was not told from 0 in the others)"
+        if scaled
+        else "the signal of RL was not told from 0"
+    )
     rl, raml = (np.mean(shares(rows, name)) for name in ("rl", "raml"))
     return (
         f"Variance of RL over that of IW-RAML: median {_range(raw)} (means from "
-        f"{least:.2g} on, the paper: above 10,000), with mean gradients of one norm "
-        f"{_range(scaled)}; signal over noise {rl:.3f} and {raml:.3f}"
+        f"{least:.2g} on, the paper: above 10,000), {one}; signal over noise {rl:.3f} and {raml:.3f}"
     )
 
 

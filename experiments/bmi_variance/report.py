@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from experiments.kit.paired import paired_difference
 Row = Mapping[str, Any]
 # What a row must have to be reported.
 NEEDS = ("name", "seed", "estimators", "ratios", "edges", "batches")
-_TITLES = {"raw": "as they are", "scaled": "mean gradients of one norm"}
+_TITLES = {"raw": "as they are", "scaled": "expected gradients of one norm"}
 
 
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
@@ -35,8 +36,7 @@ def ratios(rows: Sequence[Row]) -> str:
     lines = []
     for name in distinct(name for row in rows for name in row["ratios"]):
         for kind, title in _TITLES.items():
-            found = [row["ratios"][name][kind] for row in rows]
-            found = [each for each in found if each is not None]
+            found = [each for row in rows if (each := ratio_of(row, name, kind))]
             cells = ("", "", "")
             if found:
                 cells = (
@@ -45,9 +45,51 @@ def ratios(rows: Sequence[Row]) -> str:
                     with_deviation([100 * e["share_above_one"] for e in found], 1)
                     + " %",
                 )
-            lines.append((name, title, *cells))
-    titles = ("IW-RAML", "compared", "mean ratio", "median", "parameters above 1")
+            lines.append((name, title, len(found), *cells))
+    titles = (
+        "IW-RAML",
+        "compared",
+        "models",
+        "mean ratio",
+        "median",
+        "parameters above 1",
+    )
     return table(titles, lines, (0, 1))
+
+
+def ratio_of(row: Row, name: str, kind: str) -> Row | None:
+    """Returns mean, median and histogram of the ratios of a row.
+
+    Args:
+        row: The row.
+        name: Of the estimator that RL is compared to.
+        kind: "raw", or "scaled": what the ratios would be with gradients of one signal,
+            that is with all multiplied by the square of the signals' ratio.
+
+    Returns:
+        With `edges` of the histogram's bins; None where nothing can be said: RL's
+        signal was not told from 0.
+    """
+    raw = row["ratios"][name]["raw"]
+    if raw is None:
+        return None
+    factor, edges = 1.0, np.array(row["edges"])
+    if kind == "scaled":
+        of_rl = row["estimators"]["rl"]["signal"]
+        if not of_rl:
+            return None
+        factor = (row["estimators"][name]["signal"] / of_rl) ** 2
+    edges = edges + math.log10(factor)
+    counts = np.array(raw["histogram"])
+    # Of the bin that 1 falls into the part above it.
+    above = np.clip(edges[1:] / np.diff(edges), 0, 1)
+    return {
+        "mean": factor * raw["mean"],
+        "median": factor * raw["median"],
+        "share_above_one": float((counts * above).sum() / counts.sum()),
+        "histogram": counts,
+        "edges": edges,
+    }
 
 
 def _with_range(values: Sequence[float]) -> str:
@@ -96,22 +138,26 @@ def estimators(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
-    """Draws histograms of log10 ratios (Figure 3), means of seeds."""
-    edges = np.array(rows[0]["edges"])
-    middles = (edges[1:] + edges[:-1]) / 2
+    """Draws histograms of log10 ratios (Figure 3), a line a model."""
     figure, panels = plt.subplots(
         1, 2, figsize=(9, 3.6), layout="constrained", sharey=True
     )
+    names = distinct(name for row in rows for name in row["ratios"])
     for axes, (kind, title) in zip(panels, _TITLES.items(), strict=True):
-        for name in distinct(name for row in rows for name in row["ratios"]):
-            found = [row["ratios"][name] for row in rows]
-            counted = [
-                np.array(each[kind]["histogram"]) / each["compared"]
-                for each in found
-                if each[kind] is not None
-            ]
-            if counted:
-                axes.step(middles, np.mean(counted, 0), where="mid", label=name)
+        for number, name in enumerate(names):
+            for row in rows:
+                found = ratio_of(row, name, kind)
+                if found is None:
+                    continue
+                edges = found["edges"]
+                axes.step(
+                    (edges[1:] + edges[:-1]) / 2,
+                    found["histogram"] / row["ratios"][name]["compared"],
+                    where="mid",
+                    color=f"C{number}",
+                    linewidth=1,
+                    label=name if row is rows[0] else None,
+                )
         axes.axvline(0, color="black", linewidth=1)
         axes.set(title=title, xlabel="log10 of variance of RL over that of IW-RAML")
     panels[0].set(ylabel="share of the parameters")

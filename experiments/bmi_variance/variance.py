@@ -152,17 +152,14 @@ def measure(
 
 def _ratio(rl: GradientVariance, raml: GradientVariance) -> dict[str, Any]:
     ratio = variance_ratio(rl, raml)
-    row: dict[str, Any] = {"compared": len(ratio.raw)}
-    for name, values in (("raw", ratio.raw), ("scaled", ratio.scaled)):
-        known = values[np.isfinite(values)]
-        if not len(known):
-            row[name] = None
-            continue
-        logs = np.log10(known)
-        row[name] = {
+    known = ratio.raw[np.isfinite(ratio.raw)]
+    row: dict[str, Any] = {"compared": len(ratio.raw), "raw": None}
+    if len(known):
+        logs = np.clip(np.log10(known), _EDGES[0], _EDGES[-1])
+        row["raw"] = {
             "mean": float(known.mean()),
             "median": float(np.median(known)),
             "share_above_one": float(np.mean(known > 1)),
-            "histogram": np.histogram(np.clip(logs, -4, 8), _EDGES)[0].tolist(),
+            "histogram": np.histogram(logs, _EDGES)[0].tolist(),
         }
     return row

@@ -39,8 +39,9 @@ class VarianceRatio(NamedTuple):
 
     Attributes:
         raw: As they are; scale counts: a loss divided by B has variances 1 / B^2.
-        scaled: With both gradients scaled to means over batches of one norm: noise over
-            signal, squared. It favours one whose mean is mostly noise.
+        scaled: With both gradients scaled to one `signal`: noise over signal, squared.
+            nan where the numerator's signal cannot be told from 0: then its noise is
+            larger than any number of times of it.
     """
 
     raw: np.ndarray
@@ -112,6 +113,6 @@ def variance_ratio(
         )
     there = (numerator.variance > 0) & (denominator.variance > 0)
     raw = numerator.variance[there] / denominator.variance[there]
-    norms = [float(np.linalg.norm(each.mean)) for each in (denominator, numerator)]
-    scale = norms[0] / norms[1] if norms[1] else np.nan
+    # Not of the norms of means, which are mostly noise where signals are small.
+    scale = denominator.signal / numerator.signal if numerator.signal else np.nan
     return VarianceRatio(raw, raw * scale**2)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from rlm_tf.data import SentencePairs, contiguous_batches
 from rlm_tf.evaluation import GradientVariance, gradient_variance, variance_ratio
+from rlm_tf.evaluation.gradient_moments import GradientMoments
 from rlm_tf.evaluation.gradient_moments import GradientMoments, joint_moments
 from rlm_tf.layers import LSTMCell, PairDiscriminator
 from rlm_tf.models import BootstrappedMutualInformation, RegularizedLanguageModel
@@ -83,6 +84,29 @@ def test_ratios_of_scale_go_away():
     found = variance_ratio(ten, one)
     np.testing.assert_allclose(found.raw, [100, 100])
     np.testing.assert_allclose(found.scaled, [1, 1])
+
+
+def test_noise_of_means_is_no_signal():
+    rng = np.random.default_rng(0)
+    mean = np.zeros(400)
+    mean[0] = 1.0
+    # The same expectation; of the second estimator 20 draws have a mean of mostly noise.
+    found = []
+    for deviation in (0.01, 0.4):
+        moments = GradientMoments()
+        for _ in range(20):
+            moments.add(mean + deviation * rng.normal(size=400))
+        found.append(
+            GradientVariance(
+                moments.mean, moments.variance, *moments.signal_and_noise(), 20
+            )
+        )
+    quiet, noisy = found
+    assert np.linalg.norm(noisy.mean) > 1.5
+    median = np.median(variance_ratio(noisy, quiet).scaled)
+    assert 0.6 * 40**2 < median < 1.6 * 40**2
+    silent = noisy._replace(signal=0.0)
+    assert np.isnan(variance_ratio(silent, quiet).scaled).all()
 
 
 def test_mistakes():
