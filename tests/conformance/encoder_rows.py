@@ -110,7 +110,12 @@ ENCODER_ROWS = [
     Row(
         "PositionBias",
         lambda: layers.PositionBias(
-            2, num_buckets=8, max_distance=6, variant="cocolm", initializer="he_normal"
+            2,
+            num_buckets=8,
+            max_distance=6,
+            variant="cocolm",
+            initializer="he_normal",
+            slope=0.3,
         ),
         lambda layer: layer(tf.range(4)),
     ),

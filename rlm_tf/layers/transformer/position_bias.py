@@ -8,10 +8,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.checks import check_range
 from rlm_tf.layers.transformer.position_buckets import (
     BucketRule,
     relative_position_buckets,
 )
+
+# How much less a head that looks to one side begins to see of the other.
+_OTHER_SIDE = 2.0
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -26,6 +30,12 @@ class PositionBias(keras.layers.Layer):
         max_distance: Likewise.
         variant: Likewise.
         initializer: Of the table `[buckets, H]`.
+        slope: If positive, the table begins with heads that look at their neighbours,
+            those of even numbers at tokens before, the others at tokens behind: what
+            the initializer gives, less `slope` for each token between and, for tokens
+            of the other side and the query's own, 2 more. Adam moves a bias by its
+            rate at most, so that from equal ones it takes thousands of steps to see
+            places at all.
         **kwargs: Of `keras.layers.Layer`.
     """
 
@@ -37,14 +47,17 @@ class PositionBias(keras.layers.Layer):
         max_distance: int = 128,
         variant: BucketRule = "t5",
         initializer: Any = "zeros",
+        slope: float = 0.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_range(type(self).__name__, 0.0, 100.0, slope=slope)
         self.num_heads = num_heads
         self.num_buckets = num_buckets
         self.max_distance = max_distance
         self.variant = variant
         self.initializer = keras.initializers.get(initializer)
+        self.slope = slope
         buckets = relative_position_buckets(
             np.arange(-max_distance, max_distance + 1),
             num_buckets=num_buckets,
@@ -59,7 +72,21 @@ class PositionBias(keras.layers.Layer):
             shape=(self.num_buckets, self.num_heads),
             initializer=self.initializer,
         )
+        if self.slope:
+            self.table.assign_add(tf.cast(self._neighbours(), self.table.dtype))
         self.built = True
+
+    def _neighbours(self) -> np.ndarray:
+        """Returns what makes heads look at neighbours of one side, `[buckets, H]`."""
+        relative = np.arange(-self.max_distance, self.max_distance + 1)
+        sizes = np.bincount(self._buckets, minlength=self.num_buckets)
+        sums = np.bincount(self._buckets, relative, minlength=self.num_buckets)
+        # Buckets that there are no distances of are never looked up.
+        means = sums / np.maximum(sizes, 1)
+        side = np.where(np.arange(self.num_heads) % 2, 1, -1)
+        along = means[:, np.newaxis] * side
+        far = -self.slope * np.abs(along)
+        return np.where(along > 0, far + self.slope, far - _OTHER_SIDE)
 
     def call(self, places: tf.Tensor) -> tf.Tensor:
         """Returns the bias `[1, H, T, T]` of tokens at places int `[T]`."""
@@ -78,4 +105,5 @@ class PositionBias(keras.layers.Layer):
             "max_distance": self.max_distance,
             "variant": self.variant,
             "initializer": keras.initializers.serialize(self.initializer),
+            "slope": self.slope,
         }

@@ -56,6 +56,9 @@ class TransformerEncoder(keras.layers.Layer):
         num_buckets: Of "t5": see `relative_position_buckets`, as the next two.
         max_distance: Likewise.
         bucket_rule: Its `variant`.
+        position_slope: Of "t5", `slope` of `PositionBias`: if positive, heads begin by
+            looking at neighbours. A small encoder then leaves what frequency knows of a
+            masked word within a hundred steps instead of a thousand.
         activation: "gelu", or "gelu_tanh", as the published BERT.
         epsilon: Of the normalisations.
         initializer_range: Standard deviation of the first weights.
@@ -91,6 +94,7 @@ class TransformerEncoder(keras.layers.Layer):
         num_buckets: int = 32,
         max_distance: int = 128,
         bucket_rule: BucketRule = "t5",
+        position_slope: float = 0.0,
         activation: str = "gelu",
         epsilon: float = 1e-6,
         initializer_range: float = 0.02,
@@ -116,6 +120,7 @@ class TransformerEncoder(keras.layers.Layer):
         self.num_buckets = num_buckets
         self.max_distance = max_distance
         self.bucket_rule = bucket_rule
+        self.position_slope = position_slope
         self.activation = activation
         self.epsilon = epsilon
         self.initializer_range = initializer_range
@@ -168,6 +173,7 @@ class TransformerEncoder(keras.layers.Layer):
                 max_distance=self.max_distance,
                 variant=self.bucket_rule,
                 initializer=normal(),
+                slope=self.position_slope,
                 dtype=policy,
                 name="position_bias",
             )

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.layers import (
+    PositionBias,
     TransformerBlock,
     TransformerEncoder,
     admin_profile,
@@ -196,6 +197,22 @@ def test_bfloat16_computes_and_variables_stay_single():
     np.testing.assert_allclose(
         tf.cast(encoder(_TOKENS), tf.float32)[0], precise(_TOKENS)[0], atol=0.3
     )
+
+
+def test_heads_that_begin_at_neighbours_look_to_one_side_each():
+    bias = PositionBias(2, num_buckets=8, max_distance=6, slope=0.5)
+    bias.build()
+    before, behind = bias(tf.range(5)).numpy()[0]
+    # Distances of 2 and 3 share a bucket, and those from 4 to 6: 5 on average.
+    np.testing.assert_allclose(before[4], [-2, -0.75, -0.75, 0, -2])
+    np.testing.assert_allclose(before[0], [-2, -2.5, -3.25, -3.25, -4.5])
+    np.testing.assert_allclose(behind, before[::-1, ::-1])
+    made = TransformerEncoder(12, **_SIZES, position_slope=0.5, initializer_range=1e-9)
+    np.testing.assert_allclose(
+        made.position_bias.table[:3, 0], [-2, 0, -0.5], atol=1e-6
+    )
+    with pytest.raises(ValueError, match="slope"):
+        PositionBias(2, slope=-1.0)
 
 
 # === Admin ===
