@@ -164,7 +164,12 @@ def averages(rows: Sequence[Row]) -> str:
                 paired_difference(pairs),
             )
         )
-    titles = ("arm", "triggered", "two-tailed", "difference, ± 2 standard errors")
+    titles = (
+        "arm",
+        "valid: triggered",
+        "two-tailed",
+        "difference, ± 2 standard errors",
+    )
     return table(titles, lines)
 
 

@@ -30,7 +30,15 @@ ARMS: Mapping[str, dict[str, Any]] = {
     # Pairs that share nothing.
     "random-annealed": {"annealed": True, "paired": False},
     "random-last-annealed": {"annealed": True, "paired": False, "pooling": "last"},
-    # As the best arm, as patient as any.
+    # As patient as any: what only takes longer is told from what does not come.
+    "base-last-patient": {"annealed": True, "pooling": "last", "patient": True},
+    "random-last-patient": {
+        "annealed": True,
+        "paired": False,
+        "pooling": "last",
+        "patient": True,
+    },
+    # As the best arm, likewise.
     "random-full-last-annealed": {
         "phase_two": "raml",
         "annealed": True,
@@ -141,9 +149,12 @@ PRESETS = {
             "none",
             "none-patient",
             "base-annealed",
+            "full-annealed",
             "base-last-annealed",
+            "base-last-patient",
             "full-last-annealed",
             "random-last-annealed",
+            "random-last-patient",
             "random-full-last-annealed",
         ),
         sentence_lengths=(20,),

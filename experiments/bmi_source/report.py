@@ -39,13 +39,15 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     short = [row for row in rows if row["sentence_length"] != _LONG]
     long = [row for row in rows if row["sentence_length"] == _LONG]
     found = {
-        "sizes": loss_table(short, "base-annealed"),
+        "sizes": loss_table(short, ("base-annealed",)),
         "phases": phase_table(rows),
         "coherence": coherence_table(short),
     }
     if long:
         found |= {
-            "long": loss_table(long, "none-patient"),
+            "long": loss_table(
+                long, ("none-patient", "base-annealed", "base-last-patient")
+            ),
             "long_coherence": coherence_table(long),
         }
     return found
@@ -67,8 +69,8 @@ def excess(row: Row) -> float:
     return row["test_nll"] - row["floor"]
 
 
-def loss_table(rows: Sequence[Row], other: str) -> str:
-    """Returns the table of losses above the floor, beside `none` and another arm."""
+def loss_table(rows: Sequence[Row], others: Sequence[str]) -> str:
+    """Returns the table of losses above the floor, beside `none` and other arms."""
     by_size: dict[int, dict[str, list[Row]]] = {}
     for size, arm, own in groups([{**row, "excess": excess(row)} for row in rows]):
         by_size.setdefault(size, {})[arm] = own
@@ -86,7 +88,7 @@ def loss_table(rows: Sequence[Row], other: str) -> str:
                 with_deviation([row["excess"] for row in own], 4),
                 *(
                     less(base, by_size[size], own, "excess", digits=4)
-                    for base in ("none", other)
+                    for base in ("none", *others)
                 ),
                 with_deviation([row["best_epoch"] for row in own], 0),
                 with_deviation([row["seconds_to_best"] for row in own], 0),
@@ -99,7 +101,7 @@ def loss_table(rows: Sequence[Row], other: str) -> str:
         "arm",
         "test nats a token above the floor",
         "less `none`, ± 2 standard errors",
-        f"less `{other}`",
+        *(f"less `{other}`" for other in others),
         "epochs to the best",
         "seconds",
         "pairs told apart",

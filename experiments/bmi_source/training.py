@@ -25,6 +25,7 @@ from rlm_tf.evaluation import model_information, target_log_probs
 from rlm_tf.generation import generate
 from rlm_tf.layers import LSTMCell, PairDiscriminator
 from rlm_tf.models import BootstrappedMutualInformation, RegularizedLanguageModel
+from rlm_tf.optimizers import DecoupledOptimizer
 from rlm_tf.training import (
     LearningRateHalving,
     MetricsLog,
@@ -145,8 +146,19 @@ def prepare(run: SourceRun) -> Prepared:
         )
         data = ResumableBatches(windows, transform=pairs)
         model = _regularised(run, model, windows.steps)
-    model.compile(keras.optimizers.SGD(config.learning_rate))
+    model.compile(_optimizer(config, has_bmi=run.arm not in ("none", "none-patient")))
     return Prepared(model, data)
+
+
+def _optimizer(config: SourceConfig, has_bmi: bool) -> keras.optimizers.Optimizer:
+    """Returns gradient descent, which clips no language model, with BMI or without."""
+    descent = keras.optimizers.SGD(config.learning_rate)
+    if not has_bmi:
+        return descent
+    critic = keras.optimizers.Adam(2e-4, epsilon=1e-8)
+    return DecoupledOptimizer(
+        {"model": descent, "discriminator": critic}, {"discriminator": 0.25}
+    )
 
 
 def _regularised(run: SourceRun, model: keras.Model, steps: int) -> keras.Model:

@@ -41,7 +41,8 @@ def headline(folder: pathlib.Path) -> str:
     rl, raml = (np.mean(shares(rows, name)) for name in ("rl", "raml"))
     return (
         f"Variance of RL over that of IW-RAML: median {_range(raw)} (means from "
-        f"{least:.2g} on, the paper: above 10,000), {one}; signal over noise {rl:.3f} and {raml:.3f}"
+        f"{least:.2g} on, the paper: above 10,000), {one}; signal over noise "
+        f"{rl:.3f} and {raml:.3f}"
     )
 
 

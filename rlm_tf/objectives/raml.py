@@ -88,7 +88,8 @@ def importance_weights(
 
     Args:
         rewards: r, `[B]`.
-        log_proposals: ln G of each sample, `[B]`, up to a constant.
+        log_proposals: ln G of each sample, `[B]`, up to a constant; -inf for one that
+            cannot be drawn, whose weight is 0.
         temperature: beta > 0.
 
     Returns:
@@ -102,7 +103,11 @@ def importance_weights(
         rewards, log_proposals, temperature=temperature
     )
     weights = tf.nn.softmax(log_weights)
-    size = 1 / tf.reduce_sum(tf.square(weights))
+    # Of none that can be drawn there is no weight at all.
+    weights *= tf.cast(log_weights > log_weights.dtype.min, weights.dtype)
+    size = tf.math.divide_no_nan(
+        tf.ones([], weights.dtype), tf.reduce_sum(tf.square(weights))
+    )
     dtype = tf.convert_to_tensor(rewards).dtype
     return ImportanceWeights(tf.cast(weights, dtype), tf.cast(size, dtype))
 
@@ -112,7 +117,8 @@ def log_importance_weights(
 ) -> tf.Tensor:
     """Returns r / beta - ln G, `[B]`, without gradient; see `importance_weights`.
 
-    In single precision for half precision, which has no number above 65,504.
+    In single precision for half precision, which has no number above 65,504; the least
+    number there is for samples that cannot be drawn.
     """
     name = "importance_weights"
     rewards = tf.convert_to_tensor(rewards)
@@ -122,7 +128,12 @@ def log_importance_weights(
     log_proposals = cast_like(log_proposals, rewards)
     check_shapes(name, rewards=(rewards, "B"), log_proposals=(log_proposals, "B"))
     scaled = at_least_single(rewards) / temperature
-    return tf.stop_gradient(scaled - cast_like(log_proposals, scaled))
+    log_proposals = cast_like(log_proposals, scaled)
+    return tf.stop_gradient(
+        tf.where(
+            tf.equal(log_proposals, -np.inf), scaled.dtype.min, scaled - log_proposals
+        )
+    )
 
 
 def iw_raml(

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from rlm_tf.data import SentencePairs, contiguous_batches
 from rlm_tf.evaluation import GradientVariance, gradient_variance, variance_ratio
-from rlm_tf.evaluation.gradient_moments import GradientMoments
 from rlm_tf.evaluation.gradient_moments import GradientMoments, joint_moments
 from rlm_tf.layers import LSTMCell, PairDiscriminator
 from rlm_tf.models import BootstrappedMutualInformation, RegularizedLanguageModel
@@ -90,7 +89,7 @@ def test_noise_of_means_is_no_signal():
     rng = np.random.default_rng(0)
     mean = np.zeros(400)
     mean[0] = 1.0
-    # The same expectation; of the second estimator 20 draws have a mean of mostly noise.
+    # Of one expectation; the mean of 20 draws of the second is mostly noise.
     found = []
     for deviation in (0.01, 0.4):
         moments = GradientMoments()

@@ -119,6 +119,18 @@ def test_what_weighs_nothing_may_be_impossible():
     np.testing.assert_allclose(tape.gradient(loss, nll), [0.5, 0.0])
 
 
+def test_what_cannot_be_drawn_weighs_nothing():
+    found = raml.importance_weights([0.0, 0.0, 1.0], [-np.inf, -1.0, -2.0])
+    np.testing.assert_allclose(
+        found.weights, [0, *np.exp([1, 3]) / np.exp([1, 3]).sum()], rtol=1e-6
+    )
+    loss = raml.iw_raml([np.inf, 3.0], [1, 2], [0.0, 0.0], [-np.inf, -1.0]).loss
+    np.testing.assert_allclose(loss, [0, 1.5])
+    none = raml.importance_weights([0.0, 2.0], [-np.inf, -np.inf])
+    np.testing.assert_array_equal(none.weights, [0, 0])
+    assert none.effective_sample_size == 0
+
+
 def test_rewards_beyond_half_precision():
     weights, size = raml.importance_weights(
         np.array([1e4, 1e4, 9e3], "float16"), np.zeros(3), temperature=0.1
@@ -150,11 +162,17 @@ def test_equal_proposals_of_all_sentences_give_the_payoff_distribution():
 
 @pytest.mark.parametrize("tail", ["renormalised", "clipped"])
 def test_weights_before_they_are_normalised_are_unbiased(tail):
+    """Weighed by what each offset is drawn with, computed here, they are the payoff."""
     rewards = np.array(_EXACT["rewards"])
+    drawn = 0.3 * 0.7 ** np.arange(4)
+    if tail == "clipped":
+        drawn[-1] = 0.7**3
+    elif tail == "renormalised":
+        drawn /= drawn.sum()
     log_proposals = raml.geometric_log_probs(np.arange(4), np.full(4, 3), tail=tail)
-    log_weights = raml.log_importance_weights(rewards, log_proposals)
-    payoff = np.exp(log_proposals) * np.exp(log_weights)
+    payoff = drawn * np.exp(raml.log_importance_weights(rewards, log_proposals))
     np.testing.assert_allclose(payoff / payoff.sum(), _EXACT["payoff"], atol=1e-12)
+    assert payoff.sum() == pytest.approx(np.exp(rewards).sum(), rel=1e-9)
 
 
 def _expected_loss(batch, log_model, rewards, log_proposals):

@@ -128,7 +128,7 @@ def warnings_of(found: Found) -> list[str]:
                 f"{where}: a fold has only {info.pairs} pairs to be tested on; take "
                 "more text, fewer --folds or a shorter --segment"
             )
-        if info.mine.mean < 2 * info.mine.standard_error or info.mine.mean == 0:
+        if info.mine.mean <= 2 * info.mine.standard_error:
             lines.append(
                 f"{where}: nothing was found beyond two standard errors: too little "
                 "text to learn from, or segments share nothing"

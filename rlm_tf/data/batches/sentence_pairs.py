@@ -110,6 +110,8 @@ def _sentences(
 
     A sentence also ends where its document does.
     """
+    if not len(stream):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     ends = np.flatnonzero(stream == end_id)
     starts = np.union1d(bounds[:-1], ends[ends < len(stream) - 1] + 1)
     stops = np.append(starts[1:], len(stream))

@@ -19,6 +19,8 @@ _BATCH = 128
 _RATE = 3e-3
 # Steps between validations; how many without gain end training; steps at most.
 _EVERY, _PATIENCE, _MOST_STEPS = 50, 8, 4000
+# Nats that are a gain: of constant text rounding alone makes less.
+_LEAST_GAIN = 1e-6
 
 
 class Split(NamedTuple):
@@ -114,14 +116,14 @@ class CriticTrainer:
                 continue
             joint, apart = self._split_scores(valid, valid_apart)
             found = -float(bounds.mine_bound(joint, apart).loss)
-            if found > best:
+            if found > best + _LEAST_GAIN:
                 best, best_steps, stale = found, step, 0
                 weights = self._critic.weights()
             else:
                 stale += 1
                 if stale >= _PATIENCE:
                     break
-        if best <= 0:
+        if best <= _LEAST_GAIN:
             return Trained(0.0, 0.0, 0.0, 0)
         self._critic.set_weights(weights)
         _, apart = self._split_scores(valid, valid_apart)

@@ -13,6 +13,7 @@ from rlm_tf.checks import check_integer
 from rlm_tf.evaluation.log_probs import log_softmax_at
 from rlm_tf.generation.generate import generate
 from rlm_tf.generation.stepwise import StepwiseModel, as_stepwise
+from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.objectives.mutual_information import conditional_bounds
 
 # Numbers in an array of logits.
@@ -71,6 +72,12 @@ def model_information(
     check_integer(name, "pairs", pairs, 2)
     check_integer(name, "prefix", prefix, 0)
     check_integer(name, "seed", seed, 0)
+    size = getattr(language_model_of(model), "vocabulary_size", None)
+    if size is not None and prefix >= size:
+        raise ValueError(
+            f"{name}: `prefix` must be a token of the model, in [0, {size}), found "
+            f"{prefix}."
+        )
     stepwise = as_stepwise(model, 2 * segment + 1)
     samples = generate(
         model,

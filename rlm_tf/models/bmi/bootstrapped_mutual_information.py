@@ -88,8 +88,7 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
             Keras model.
         clip_norm: Gradients of language model and discriminator are each clipped to
             this global norm, `math.inf`: not. None: the language model's to what the
-            wrapped model has (the published 0.25 is to be given there), the
-            discriminator's to 0.25.
+            wrapped model has, both to the published 0.25 where nothing is said.
         loss_scale: See `ObjectiveModel`. None: what the wrapped model has.
         l2: Of the language model, see `ObjectiveModel`. None: what the wrapped model
             has.

@@ -51,6 +51,10 @@ def _clip_norms(model: Any) -> dict[str, float]:
     given = model.given_clip_norm
     if given is not None:
         return {"model": given, "discriminator": given}
-    # Not what clips terms apart.
-    norm = getattr(model.model, "total_clip_norm", model.clip_norm)
-    return {"discriminator": _CLIP_NORM} | ({} if norm is None else {"model": norm})
+    inner = model.model
+    norm = getattr(inner, "total_clip_norm", None)
+    norms = {"model": norm, "discriminator": _CLIP_NORM}
+    if norm is None and getattr(inner, "clip_norm", None) is None:
+        # As published; a model that clips its terms apart is left to do so.
+        norms["model"] = _CLIP_NORM
+    return {part: value for part, value in norms.items() if value is not None}

@@ -92,6 +92,9 @@ def test_mistakes():
         model_information(
             markov_model(np.eye(2) + 1), segment=2, pairs=1, prefix=0, seed=0
         )
+    model = RegularizedLanguageModel(7, LSTMCell(5), 1)
+    with pytest.raises(ValueError, match=r"`prefix` must be .* \[0, 7\), found 9"):
+        model_information(model, segment=2, pairs=2, prefix=9, seed=0)
 
 
 def test_a_little_at_a_time_is_the_same(monkeypatch):

@@ -49,22 +49,26 @@ def test_it_comes_near_a_known_information_and_not_above(few_steps):
 
 @pytest.mark.landing
 def test_thirty_states_and_as_much_text_as_people_have():
-    """A fold of ten: at least eight tenths of the truth, and not above."""
+    """At least eight tenths of the truth, at most two standard errors above it."""
     rows = np.random.default_rng(1).dirichlet(np.full(30, 0.1), size=30)
     source = MarkovSource(rows)
     estimator = module.SegmentEstimator(source.sample(200_000, 1), segment=8, gap=1)
-    found = estimator.fold(0, 0.0)
+    first = estimator.fold(0)
+    folds = [first, *(estimator.fold(number, first.dropout) for number in (1, 2))]
     truth = source.information(1)
-    assert 0.8 * truth < found.mine < 1.05 * truth
-    assert found.nwj == pytest.approx(found.mine, abs=0.02)
-    assert abs(found.shuffled) < 0.02
+    mine = [fold.mine for fold in folds]
+    error = np.std(mine, ddof=1) / math.sqrt(3)
+    assert 0.8 * truth < np.mean(mine) < truth + 2 * error
+    for fold in folds:
+        assert fold.nwj == pytest.approx(fold.mine, abs=0.02)
+        assert abs(fold.shuffled) < 0.02
 
 
 def test_a_constant_text_tells_nothing(few_steps, monkeypatch):
     monkeypatch.setattr(critic_training, "_MOST_STEPS", 50)
     found = segment_information(np.zeros(600, int), segment=2, gap=0, folds=3)
     for each in (found.mine, found.nwj, found.shuffled):
-        assert each.mean == pytest.approx(0.0, abs=1e-6)
+        assert each.mean == 0.0
 
 
 @pytest.mark.parametrize("objective", ["nwj", "info_nce"])
@@ -85,13 +89,13 @@ def test_other_objectives_and_critics(few_steps, monkeypatch, objective):
 
 
 def test_a_critic_that_finds_nothing_is_a_constant(few_steps, monkeypatch):
-    """Words in random order: no negative information."""
+    """Words in random order: a critic that validation does not bear out is left."""
     monkeypatch.setattr(module, "_DROPOUTS", (0.0,))
     text = np.random.default_rng(0).integers(200, size=900)
     found = segment_information(text, segment=5, gap=0, folds=3)
-    for fold, steps in zip(found.mine.folds, found.steps, strict=True):
-        assert (fold == 0.0) == (steps == 0)
     assert 0 in found.steps
+    assert found.mine.folds[found.steps.index(0)] == 0.0
+    assert abs(found.mine.mean) < 0.05
 
 
 def test_a_fold_does_not_depend_on_those_before(few_steps, monkeypatch):
