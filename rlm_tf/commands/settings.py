@@ -78,7 +78,7 @@ class TrainSettings:
     bmi_pooling: str = setting(
         "max",
         "What the discriminator sees of a line: max, mean or last of its features; "
-        "only last makes the model remember.",
+        "only for last the model has to remember a line to its end.",
     )
     bmi_phase_two: str | None = setting(None, "Its second phase: raml or rl.")
     bmi_switch: int | None = setting(

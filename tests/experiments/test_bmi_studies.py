@@ -325,12 +325,10 @@ def test_report_of_language_models(tmp_path):
 
 
 def _variance_row(seed, scale):
-    found = {
-        "mean": 1e4,
-        "median": 2e3 * scale,
-        "share_above_one": 0.99,
-        "histogram": [0] * 60,
-    }
+    histogram = [0] * 60
+    # Of the last fifth of a power of ten below 1, and of 100 and more.
+    histogram[19], histogram[30] = 1, 99
+    found = {"mean": 1e4, "median": 2e3 * scale, "histogram": histogram}
     raml = {"signal": 1.0 + seed, "noise": 4.0, "mean_variance": 1.0, "seconds": 2.0}
     return {
         "name": f"full-seed{seed}",
@@ -338,7 +336,7 @@ def _variance_row(seed, scale):
         "batches": 200,
         "edges": np.linspace(-4, 8, 61).tolist(),
         "estimators": {"rl": {**raml, "signal": 1.0}, "raml": raml},
-        "ratios": {"raml": {"compared": 10, "raw": found, "scaled": None}},
+        "ratios": {"raml": {"compared": 10, "raw": found}},
     }
 
 
@@ -346,12 +344,20 @@ def test_report_of_variances(tmp_path):
     rows = [_variance_row(1, 1.0), _variance_row(2, 4.0)]
     text = variance_report.report(rows, tmp_path)
     # The geometric mean of 2,000 and 8,000.
-    assert "| 1e+04 (1e+04 to 1e+04) | 4e+03 (2e+03 to 8e+03) | 99.0 ± 0.0 % |" in text
+    assert (
+        "| 2 | 1e+04 (1e+04 to 1e+04) | 4e+03 (2e+03 to 8e+03) | 99.0 ± 0.0 % |" in text
+    )
+    # Times the squares of 2 and 3, the ratios of signals.
+    assert (
+        "| 2 | 6e+04 (4e+04 to 9e+04) | 2.4e+04 (8e+03 to 7.2e+04) | 100.0 ± 0.0 % |"
+        in text
+    )
     assert "| rl | 1 | 4 | 0.250 ± 0.000 |  | 10 ms |" in text
     assert "| 0.625 ± 0.177 | +0.375 ± 0.250 | 10 ms |" in text
+    rows[0]["estimators"]["rl"]["signal"] = 0.0
     alone = variance_report.report(rows[:1], tmp_path)
-    assert "| raml | as they are | 1e+04 | 2e+03 | 99.0 % |" in alone
-    assert "| raml | mean gradients of one norm |  |  |  |" in alone
+    assert "| raml | as they are | 1 | 1e+04 | 2e+03 | 99.0 % |" in alone
+    assert "| raml | expected gradients of one norm | 0 |  |  |  |" in alone
 
 
 @pytest.mark.parametrize("found", [[], ["a", "b"]])

@@ -21,7 +21,12 @@ import keras
 import numpy as np
 
 import rlm_tf.training.checkpoint as checkpoint_module
-from rlm_tf.averaging import AveragingBegins, TriggeredAverage, WeightAveraging
+from rlm_tf.averaging import (
+    AveragingBegins,
+    TailAverage,
+    TriggeredAverage,
+    WeightAveraging,
+)
 from rlm_tf.data import (
     LabelledBatches,
     LabelledTexts,
@@ -85,11 +90,14 @@ def language_model(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
     )
 
 
-def bmi(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
+def bmi(
+    folder: pathlib.Path, *, finetune: bool = False, **options: Any
+) -> dict[str, Any]:
     """Trains with BMI, Phase I in the first epoch and both in the second.
 
     With all that such a run has: dropouts, two optimisers, pairs, windows of random
-    lengths, a trigger, averages.
+    lengths, a trigger, averages. Finetuning has both phases and an average from the
+    first step on.
     """
     rng = np.random.default_rng(5)
     # 40 sentences of up to three words.
@@ -101,30 +109,39 @@ def bmi(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
     )
     windows = VariableWindows(tokens, 4, 8, prefix=0, deviation=2.0, least=3, seed=1)
     valid = contiguous_batches(tokens[:40], 4, 5, prefix=0)
+    average = TriggeredAverage(1, latest=windows.steps, rule="released")
     averaging = WeightAveraging(
-        TriggeredAverage(1, latest=windows.steps, rule="released"),
-        valid.dataset(),
-        monitor="nll",
+        TailAverage(1) if finetune else average, valid.dataset(), monitor="nll"
     )
     switch = SwitchPhase(AveragingBegins(averaging))
+    regularised = BootstrappedMutualInformation(
+        model,
+        discriminator=PairDiscriminator(3, hidden_dropout=0.2),
+        phase_two="raml",
+        clip_norm=0.5,
+    )
+    if finetune:
+        regularised.set_phase(1)
     done = train(
         folder,
-        model=BootstrappedMutualInformation(
-            model,
-            discriminator=PairDiscriminator(3, hidden_dropout=0.2),
-            phase_two="raml",
-            clip_norm=0.5,
-        ),
+        model=regularised,
         optimizer=keras.optimizers.SGD(1.0),
         batches=ResumableBatches(
             windows, transform=SentencePairs(tokens, 0, 4, most_tokens=5, seed=2)
         ),
-        callbacks=[averaging, switch],
+        callbacks=[averaging] if finetune else [averaging, switch],
         epochs=2,
         **options,
     )
-    assert switch.switched_to == 1 and averaging.average.start_step <= windows.steps + 1
+    if not finetune:
+        assert switch.switched_to == 1
+        assert averaging.average.start_step <= windows.steps + 1
     return done
+
+
+def bmi_finetuning(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
+    """See `bmi`."""
+    return bmi(folder, finetune=True, **options)
 
 
 def _encoder_text(rng: np.random.Generator) -> list[str]:
@@ -305,10 +322,14 @@ def main(folder: pathlib.Path) -> None:
         died = functools.partial(bmi, folder / "bmi", every_steps=1)
         status = fork(functools.partial(died, extra=(InterruptAt(moment, kill),)))
         assert status == -signal.SIGKILL, (moment, status)
-    for name, program in (("electra", electra), ("fine_tuning", fine_tuning)):
+    for name, program, moment in (
+        ("bmi_finetuning", bmi_finetuning, 5),
+        ("electra", electra, 9),
+        ("fine_tuning", fine_tuning, 9),
+    ):
         # In the second epoch, with a best epoch and moments behind it.
         died = functools.partial(program, folder / name, every_steps=1)
-        status = fork(functools.partial(died, extra=(InterruptAt(9, kill),)))
+        status = fork(functools.partial(died, extra=(InterruptAt(moment, kill),)))
         assert status == -signal.SIGKILL, (name, status)
     status = fork(
         lambda: language_model(
@@ -321,6 +342,7 @@ def main(folder: pathlib.Path) -> None:
         "toy": train,
         "lm": language_model,
         "bmi": bmi,
+        "bmi_finetuning": bmi_finetuning,
         "electra": electra,
         "fine_tuning": fine_tuning,
         "mirrored": mirrored,

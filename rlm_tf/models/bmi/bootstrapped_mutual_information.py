@@ -65,7 +65,15 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
     of `rlm_tf.training.ResumableBatches`. Batches without pairs, `(tokens, start)`,
     evaluate the language model alone. Calling, evaluating and exporting give the
     wrapped model. The `.keras` file holds language model and discriminator, never the
-    training text.
+    training text. As the authors' second run, Phase II may begin from such a file of
+    Phase I:
+
+        first = rlm_tf.load_model(path)
+        model = BootstrappedMutualInformation(
+            first.model, discriminator=first.discriminator, phase_two="raml"
+        )
+        model.set_phase(1)
+        model.compile(...)
 
     Logs: `nll` and what else the wrapped model logs, `mutual_information` (the loss of
     Phase I: 2 ln 2 knows nothing), `pair_accuracy` (D+ > D-), `mine` (the bound of Eq.
