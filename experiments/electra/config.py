@@ -1,0 +1,168 @@
+"""Settings of `experiments.electra`, its arms and presets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.kit.encoder_config import EncoderConfig
+from experiments.kit.grids import Grid
+from rlm_tf.command_line.flags import setting
+
+# Whose embeddings a detector has, and whether both networks have an optimiser of their
+# own; `masked` has no detector.
+ARMS: Mapping[str, dict[str, Any]] = {
+    "masked": {},
+    "original": {"embeddings": "shared", "optimizers": 1},
+    "separate": {"embeddings": "separate", "optimizers": 1},
+    "disentangled": {"embeddings": "disentangled", "optimizers": 2},
+    "decoupled": {"embeddings": "separate", "optimizers": 2},
+}
+# The best rates on validation text (preset `rates`), of the detector or of both.
+CHOSEN: Mapping[str, float] = {
+    "masked": 1e-3,
+    "original": 1e-3,
+    "separate": 1e-3,
+    "disentangled": 1e-3,
+    "decoupled": 1e-3,
+}
+_GENERATOR_RATE = CHOSEN["masked"]
+# The comparison; the choice of rates; figures by rate and weight.
+STAGES = ("main", "rates", "sweep")
+
+
+@dataclasses.dataclass(frozen=True)
+class ElectraConfig(EncoderConfig):
+    """A grid of runs: every arm, generator, rate, weight and seed."""
+
+    arms: tuple[str, ...] = setting(("masked",), f"Some of {', '.join(ARMS)}.")
+    generators: tuple[int, ...] = setting(
+        (4,), "Layers of the generator; of arm `masked`, of the only encoder."
+    )
+    rates: tuple[float, ...] = setting(
+        (), "Of the detector, or of both; none: the arm's best."
+    )
+    weights: tuple[float, ...] = setting((50.0,), "Of the detector's loss.")
+    generator_rate: float = setting(
+        _GENERATOR_RATE, "Of a generator with an optimiser of its own."
+    )
+    standalone: tuple[str, ...] = setting(
+        ("4:1",),
+        "LAYERS:SEED of masked language models, trained before, whose text detectors "
+        "are scored on.",
+    )
+    standalone_steps: int = setting(3000, "Steps that these were trained.")
+    stage: str = setting("main", f"Which tables the runs are in: {', '.join(STAGES)}.")
+    project_steps: int = setting(
+        0, "Time so many steps instead, and project the hours of all."
+    )
+
+    def check(self) -> None:
+        """Raises ValueError for settings that no run can have."""
+        super().check()
+        for arm in self.arms:
+            if arm not in ARMS:
+                raise ValueError(
+                    f"--arms must be some of {', '.join(ARMS)}; found {arm}."
+                )
+        if self.stage not in STAGES:
+            raise ValueError(
+                f"--stage must be one of {', '.join(STAGES)}; found {self.stage}."
+            )
+        for name in ("arms", "generators", "weights"):
+            if not getattr(self, name):
+                raise ValueError(f"--{name} must name at least one.")
+        for name in ("generators", "rates", "weights"):
+            if any(not value > 0 for value in getattr(self, name)):
+                raise ValueError(f"--{name} must be positive numbers.")
+        for name in self.standalone:
+            layers, _, seed = name.partition(":")
+            if not (layers.isdigit() and seed.isdigit()):
+                raise ValueError(
+                    f"--standalone must be LAYERS:SEED, such as 4:1; found {name}."
+                )
+
+
+_ALL = ("4:1", "4:2", "2:1", "1:1")
+_SMALL = ElectraConfig(standalone=_ALL)
+# Table A.1, Base; widths are those of BERT.
+_BASE = ElectraConfig(
+    arms=("decoupled",),
+    generators=(12,),
+    layers=12,
+    width=768,
+    heads=12,
+    pieces=128_000,
+    positions="both",
+    slope=0.0,
+    length=512,
+    batch_size=2048,
+    steps=125_000,
+    looks=125,
+    warm_up=0.08,
+    rates=(1.5e-3,),
+    generator_rate=2e-4,
+    clip_norm=2.0,
+    standalone=(),
+    project_steps=2,
+)
+PRESETS = {
+    # Seconds: does everything run?
+    "smoke": ElectraConfig(
+        arms=("masked", "original", "decoupled"),
+        generators=(1,),
+        corpus="python-docs",
+        fraction=0.05,
+        pieces=300,
+        length=16,
+        batch_size=8,
+        layers=1,
+        width=8,
+        heads=2,
+        steps=8,
+        looks=2,
+        standalone=("1:1",),
+        standalone_steps=8,
+    ),
+    "generators": dataclasses.replace(_SMALL, generators=(4, 2, 1), standalone=()),
+    "rates": dataclasses.replace(
+        _SMALL,
+        arms=("original", "decoupled"),
+        rates=(5e-4, 1e-3, 2e-3, 4e-3),
+        steps=800,
+        looks=4,
+        stage="rates",
+        standalone=("4:1",),
+    ),
+    "small": dataclasses.replace(
+        _SMALL, arms=("original", "decoupled"), generators=(1, 4)
+    ),
+    # One seed: generators between, and the steps from one method to the other.
+    "between": dataclasses.replace(
+        _SMALL, arms=("original", "decoupled"), generators=(2,)
+    ),
+    "steps": dataclasses.replace(_SMALL, arms=("separate", "disentangled")),
+    # Figures 1.3, 1.4 and 1.6, one seed.
+    "sweep": dataclasses.replace(
+        _SMALL,
+        arms=("original", "decoupled"),
+        generators=(1, 4),
+        rates=(5e-4, 2e-3, 8e-3),
+        steps=1500,
+        looks=10,
+        stage="sweep",
+        standalone=("4:1",),
+    ),
+    "base": _BASE,
+    "large": dataclasses.replace(
+        _BASE,
+        generators=(8,),
+        layers=24,
+        width=1024,
+        heads=16,
+        buckets=128,
+        distance=256,
+    ),
+}
+GRID = Grid("electra", PRESETS, "pretraining:runs_of", reads_data=True)

@@ -1,0 +1,77 @@
+"""What the page of the study shows, from its rows."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.electra.report import NEEDS, Row, detectors, primary
+from experiments.electra.report import tables as tables_of_rows
+from experiments.kit.about import About, MadeBy
+from experiments.kit.rows import Rows
+
+_COMMAND = "python -m experiments.electra --preset={preset} --seeds={seeds} {data}"
+
+
+def _command(preset: str, seeds: str) -> str:
+    return _COMMAND.format(preset=preset, seeds=seeds, data="--data_dir=DATA")
+
+
+_SMALL = _command("small", "1,2,3")
+ABOUT = About(
+    "Dong, section 1.4 and appendix A",
+    "Does a detector gain by a larger generator, if each has an optimiser of its own?",
+    _SMALL,
+    "25 min a run, 2 cores",
+)
+_MAIN = (_SMALL, _command("between", "1"), _command("steps", "1"))
+_MADE_BY: MadeBy = {
+    "generators": _command("generators", "1,2,3"),
+    **dict.fromkeys(("detection", "ranking", "frequency", "sizes"), _MAIN),
+    "rates": _command("rates", "9"),
+    "sweep": _command("sweep", "1"),
+    "projected": (
+        "python -m experiments.electra --preset=base",
+        "python -m experiments.electra --preset=large",
+    ),
+}
+# Of tables that there are rows of.
+MADE_BY: MadeBy = {
+    name: command
+    for name, command in _MADE_BY.items()
+    if name in tables_of_rows(Rows(pathlib.Path(__file__).parent).read_all(NEEDS))
+}
+
+
+def tables(folder: pathlib.Path) -> dict[str, str]:
+    """Returns the tables of the page, by name."""
+    return tables_of_rows(Rows(folder).read_all(NEEDS))
+
+
+def headline(folder: pathlib.Path) -> str:
+    """Returns what came out, in a line."""
+    rows = Rows(folder).read_all(NEEDS)
+    found = [row for row in detectors(rows) if "standalone" in row]
+    if found:
+        cells = dict.fromkeys((row["arm"], row["generator"]) for row in found)
+        return "F1 of replaced words: " + ", ".join(
+            f"{arm} with {layers} layers {_f1(found, arm, layers):.3f}"
+            for arm, layers in cells
+        )
+    masked = sorted(
+        (row for row in rows if "test" in row), key=lambda row: row["generator"]
+    )
+    nats = ", ".join(
+        f"{row['generator']} layers {row['test']['nll']:.2f} nats (seed {row['seed']})"
+        for row in masked
+    )
+    return f"The comparison was not run yet; masked language models: {nats or 'none'}"
+
+
+def _f1(rows: Sequence[Row], arm: str, layers: int) -> float:
+    own = [row for row in rows if (row["arm"], row["generator"]) == (arm, layers)]
+    return float(
+        np.mean([row["standalone"][primary(row)]["test"]["f1"] for row in own])
+    )

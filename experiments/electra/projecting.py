@@ -1,0 +1,74 @@
+"""How long pre-training at the thesis' sizes would take."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from experiments.electra.config import ElectraConfig
+from experiments.kit.timing import train_function_step
+from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
+from rlm_tf.models import Electra, MaskedLanguageModel
+
+# Rows of a step that is timed; a step of the thesis has as many more as its batch.
+_ROWS = 2
+# Of eight graphics processors: dense half-precision operations a second (NVIDIA A100,
+# by its data sheet), and the share of them that training is taken to reach.
+_PROCESSORS, _OPERATIONS, _SHARE = 8, 312e12, 0.4
+
+
+def project(model: keras.Model, config: ElectraConfig) -> dict[str, Any]:
+    """Returns seconds of a step, and hours of all steps, here and by operations.
+
+    Args:
+        model: Compiled.
+        config: Its settings; tokens are random.
+    """
+    rng = np.random.default_rng(0)
+    shape = (_ROWS, config.length)
+    tokens = rng.integers(len(ENCODER_RESERVED), config.pieces, shape).astype(np.int32)
+    positions = np.zeros(shape, np.int32)
+    masked = round(config.mask_ratio * config.length)
+    positions[:, 1 : 1 + masked] = 1
+    shown = np.where(positions, ENCODER_RESERVED.index("[MASK]"), tokens)
+    batch = ((tf.constant(tokens), tf.constant(shown, tf.int32), positions),)
+    step = train_function_step(model, [batch] * 2)
+    times = []
+    for number in range(config.project_steps + 1):
+        began = time.perf_counter()
+        step()
+        if number:
+            times.append(time.perf_counter() - began)
+    seconds = float(np.median(times)) * config.batch_size / _ROWS
+    operations = _operations(model, config) * config.batch_size * config.length
+    on_processors = operations / (_PROCESSORS * _OPERATIONS * _SHARE)
+    return {
+        "timed_rows": _ROWS,
+        "step_seconds": seconds,
+        "hours_here": seconds * config.steps / 3600,
+        "operations_of_a_step": operations,
+        "hours_on_processors": on_processors * config.steps / 3600,
+    }
+
+
+def _operations(model: keras.Model, config: ElectraConfig) -> float:
+    """Returns multiplications and additions of training on one token.
+
+    Twice a weight forwards and four times backwards, for matrices of layers; attention
+    to all tokens of a row; the softmax of masked tokens.
+    """
+    encoders = []
+    if isinstance(model, MaskedLanguageModel):
+        encoders = [model.encoder]
+    elif isinstance(model, Electra):
+        encoders = [model.generator.encoder, model.discriminator]
+    total = 6 * config.mask_ratio * config.width * config.pieces
+    for encoder in encoders:
+        blocks = encoder.num_layers * 12 * encoder.width**2
+        attention = encoder.num_layers * 2 * config.length * encoder.width
+        total += 6 * (blocks + attention)
+    return total
