@@ -1,0 +1,1 @@
+"""Does induced model matching help while an encoder is fine-tuned?"""

@@ -1,0 +1,74 @@
+"""Settings of `experiments.imm_bert`, its arms and presets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.kit.encoder_tasks import TASKS
+from experiments.kit.grids import Grid
+from rlm_tf.command_line.flags import setting
+
+# What is added to the loss of the task, and where IMM's contexts come from.
+ARMS: Mapping[str, dict[str, Any]] = {
+    "none": {},
+    "mlm": {"mlm": True},
+    "imm": {"mlm": True, "contexts": "bank"},
+    "imm-k5": {"mlm": True, "contexts": "sampled"},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuneConfig:
+    """A grid of runs: every task, arm, restart and seed."""
+
+    arms: tuple[str, ...] = setting(
+        ("none", "mlm", "imm"), f"Some of {', '.join(ARMS)}."
+    )
+    tasks: tuple[str, ...] = setting(
+        ("sst2-tenth", "ag-news-1000", "ag-news-300"), f"Some of {', '.join(TASKS)}."
+    )
+    restarts: int = setting(2, "Runs of each encoder, of other heads and orders.")
+    encoders_dir: str = setting(
+        "runs/electra", "Output folder of `experiments.electra --preset=generators`."
+    )
+    encoder: str = setting(
+        "3000steps-masked-g4-rate0.001-seed{seed}", "Folder in it, by the seed."
+    )
+    corpus: str = setting("wikitext-2", "What it was trained on, and P_hat counts.")
+    pieces: int = setting(8000, "Size of its vocabulary.")
+    rate: float = setting(1e-3, "The highest, of AdaMax.")
+    batch_size: int = setting(32, "Examples of a step.")
+    mlm_weight: float = setting(1.0, "Of masked words.")
+    coefficient: float = setting(0.2, "Of IMM.")
+    contexts: int = setting(5, "Sampled contexts of a prediction (arm imm-k5).")
+    bank_size: int = setting(4096, "Predictions that the bank keeps (arm imm).")
+
+    def check(self) -> None:
+        """Raises ValueError for settings that no run can have."""
+        for name, known in (("arms", ARMS), ("tasks", TASKS)):
+            given = getattr(self, name)
+            if not given:
+                raise ValueError(f"--{name} must name at least one.")
+            for each in given:
+                if each not in known:
+                    raise ValueError(
+                        f"--{name} must be some of {', '.join(known)}; found {each}."
+                    )
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int | float) and not value > 0:
+                raise ValueError(f"--{field.name} must be positive, found {value}.")
+
+
+PRESETS = {
+    "small": FinetuneConfig(),
+    # One seed: the published contexts, and the tasks of Table 3 that there are.
+    "published": FinetuneConfig(
+        arms=tuple(ARMS),
+        tasks=("sst2-tenth", "ag-news-1000", "cola", "rte", "mrpc"),
+        restarts=1,
+    ),
+}
+GRID = Grid("imm_bert", PRESETS, "training:runs_of", reads_data=True)

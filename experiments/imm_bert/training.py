@@ -1,0 +1,203 @@
+"""Fine-tunes one encoder on one task."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+import time
+from typing import Any, NamedTuple
+
+from experiments.imm_bert.config import ARMS, GRID, FinetuneConfig
+from experiments.imm_bert.report import NEEDS
+from experiments.kit import machine
+from experiments.kit.encoder_config import EncoderConfig
+from experiments.kit.encoder_finetuning import Recipe, Wrapped, finetune
+from experiments.kit.encoder_tasks import TASKS, peers, read_task
+from experiments.kit.encoder_text import read_encoder_text
+from experiments.kit.grids import command_of
+from experiments.kit.run_list import Run
+from rlm_tf import load_model
+from rlm_tf.command_line.json_files import write_json
+from rlm_tf.commands.encoders.examples import Examples
+from rlm_tf.data import LabelledBatches, MaskedCopy, Vocabulary
+from rlm_tf.models import (
+    InBatchContexts,
+    InducedFineTuning,
+    MaskedLanguageModel,
+    SampledPrefixes,
+    SequenceClassifier,
+)
+from rlm_tf.restricted import KneserNey
+
+_FLOOR = 1e-6
+
+
+class TaskRun(NamedTuple):
+    """A run that may begin.
+
+    Attributes:
+        config: The grid that it belongs to.
+        arm: Of `ARMS`.
+        task: Of `encoder_tasks.TASKS`.
+        seed: Of the encoder, and of which examples are drawn.
+        restart: From 0 on, of the head and the order.
+    """
+
+    config: FinetuneConfig
+    arm: str
+    task: str
+    seed: int
+    restart: int
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What the run has of settings that are lists."""
+        return {"arms": self.arm, "tasks": self.task}
+
+    @property
+    def encoder(self) -> pathlib.Path:
+        """The folder of the encoder."""
+        folder = pathlib.Path(self.config.encoders_dir)
+        return folder / self.config.encoder.format(seed=self.seed)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What identifies the run."""
+        file = self.encoder / "model.keras"
+        digest = (
+            hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
+        )
+        return {
+            **dataclasses.asdict(self.config),
+            **self.chosen,
+            "seed": self.seed,
+            "restarts": self.restart,
+            # Where encoders are says nothing of them.
+            "encoders_dir": None,
+            "encoder_sha256": digest,
+        }
+
+
+def runs_of(config: FinetuneConfig, seeds: list[int]) -> list[Run]:
+    """Returns the runs of a grid."""
+    runs = [
+        TaskRun(config, arm, task, seed, restart)
+        for seed in seeds
+        for task in config.tasks
+        for restart in range(config.restarts)
+        for arm in config.arms
+    ]
+    return [
+        Run(
+            f"{run.task}-{run.arm}-seed{run.seed}-restart{run.restart}",
+            run.settings,
+            functools.partial(prepare, run),
+            functools.partial(train, run),
+            NEEDS,
+        )
+        for run in runs
+    ]
+
+
+class Prepared(NamedTuple):
+    """What a run needs.
+
+    Attributes:
+        masked_model: The masked language model.
+        vocabulary: Its vocabulary.
+        examples: Of the task.
+    """
+
+    masked_model: MaskedLanguageModel
+    vocabulary: Vocabulary
+    examples: Examples
+
+
+def prepare(run: TaskRun) -> Prepared:
+    """Reads an encoder and examples.
+
+    Raises:
+        FileNotFoundError: If there is no encoder.
+    """
+    if not (run.encoder / "model.keras").exists():
+        raise FileNotFoundError(
+            f"{run.encoder / 'model.keras'} is not there (--encoders_dir): `python -m "
+            "experiments.electra --preset=generators` trains it."
+        )
+    return Prepared(
+        load_model(run.encoder / "model.keras", compile=False),
+        Vocabulary.load(run.encoder / "vocabulary.json"),
+        read_task(run.task, run.seed),
+    )
+
+
+def train(run: TaskRun, prepared: Prepared, folder: pathlib.Path) -> dict[str, Any]:
+    """Fine-tunes a model; returns its row."""
+    config, (masked_model, vocabulary, examples) = run.config, prepared
+    write_json(folder / "config.json", run.settings)
+    found = finetune(
+        masked_model.encoder,
+        vocabulary,
+        run.task,
+        examples,
+        folder,
+        recipe=Recipe(rate=config.rate, batch_size=config.batch_size),
+        seed=1000 * run.restart + run.seed,
+        wrap=functools.partial(_wrapped, run, prepared) if ARMS[run.arm] else None,
+    )
+    return {
+        "name": folder.name,
+        "command": command_of(GRID, config, run.seed, **run.chosen),
+        **{name: getattr(run, name) for name in ("arm", "task", "seed", "restart")},
+        "examples": len(examples.train),
+        **found,
+        # The same for all arms.
+        "peers": peers(run.task, examples),
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
+        "finished": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _wrapped(
+    run: TaskRun, prepared: Prepared, classifier: SequenceClassifier
+) -> Wrapped:
+    """Returns the classifier with masked words, and IMM where the arm has it."""
+    config, (masked_model, vocabulary, examples) = run.config, prepared
+    restricted: KneserNey | None = None
+    contexts: InBatchContexts | SampledPrefixes | None = None
+    kind = ARMS[run.arm].get("contexts")
+    if kind is not None:
+        restricted = _bigram(config, vocabulary)
+    if kind == "bank":
+        contexts = InBatchContexts(bank_size=config.bank_size)
+    elif kind == "sampled":
+        length = TASKS[run.task].length
+        rows = LabelledBatches(examples.train, vocabulary, length, 1).tokens
+        contexts = SampledPrefixes(rows, config.contexts)
+    model = InducedFineTuning(
+        classifier,
+        masked_model,
+        restricted,
+        contexts,
+        mlm_weight=config.mlm_weight,
+        coefficient=config.coefficient,
+        clip_norm=classifier.clip_norm,
+        seed=run.seed,
+    )
+    return Wrapped(model, MaskedCopy(vocabulary, seed=run.seed))
+
+
+def _bigram(config: FinetuneConfig, vocabulary: Vocabulary) -> KneserNey:
+    """Returns P_hat of pieces, counted on the text that the encoder was trained on."""
+    text = read_encoder_text(EncoderConfig(corpus=config.corpus, pieces=config.pieces))
+    if text.vocabulary.tokens != vocabulary.tokens:
+        raise ValueError(
+            f"--corpus={config.corpus} and --pieces={config.pieces} make another "
+            "vocabulary than the encoder's."
+        )
+    rows = text.train.tokens
+    stream = rows[rows != text.train.ids.padding]
+    return KneserNey(2).fit(stream, len(vocabulary)).with_floor(_FLOOR)

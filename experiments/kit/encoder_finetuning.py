@@ -1,0 +1,132 @@
+"""Fine-tunes encoders of studies on labelled texts, by the recipe of Table A.2."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from experiments.kit import run_files
+from experiments.kit.encoder_tasks import TASKS, scores
+from rlm_tf.commands.encoders.examples import Examples
+from rlm_tf.data import LabelledBatches, Vocabulary
+from rlm_tf.layers import TransformerEncoder
+from rlm_tf.models import SequenceClassifier
+from rlm_tf.training import (
+    KeepBest,
+    LinearRate,
+    MetricsLog,
+    ResumableBatches,
+    read_metrics_log,
+)
+
+_CHECKPOINT_SECONDS = 120.0
+# Passes over few examples, so that there are so many steps, at least and at most.
+_STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 600, 3, 20
+
+
+class Recipe(NamedTuple):
+    """How an encoder is fine-tuned.
+
+    Attributes:
+        rate: The highest, of AdaMax.
+        batch_size: Examples of a step.
+        warm_up: Share of the steps in which the rate rises.
+        clip_norm: Of the gradient.
+        pooling: Of `SequenceClassifier`.
+    """
+
+    rate: float = 1e-3
+    batch_size: int = 32
+    warm_up: float = 0.1
+    clip_norm: float = 1.0
+    pooling: str = "mean"
+
+
+class Wrapped(NamedTuple):
+    """A classifier in what trains it.
+
+    Attributes:
+        model: Trained; not compiled.
+        transform: Of its batches, or None.
+    """
+
+    model: keras.Model
+    transform: Any
+
+
+Wrap = Callable[[SequenceClassifier], Wrapped]
+
+
+def finetune(
+    encoder: TransformerEncoder,
+    vocabulary: Vocabulary,
+    task: str,
+    examples: Examples,
+    folder: pathlib.Path,
+    *,
+    recipe: Recipe,
+    seed: int,
+    wrap: Wrap | None = None,
+) -> dict[str, Any]:
+    """Trains a classifier on an encoder, and returns what its best epoch scores.
+
+    Args:
+        encoder: It is trained, too.
+        vocabulary: Of the encoder.
+        task: Of `encoder_tasks.TASKS`.
+        examples: Of the task.
+        folder: Of checkpoints and logs; a killed run goes on from there.
+        recipe: The settings.
+        seed: Of the head, dropout and order.
+        wrap: Puts the classifier into what trains it; None: it is trained as it is.
+    """
+    keras.utils.set_random_seed(seed)
+    classifier = SequenceClassifier(
+        encoder,
+        len(examples.train.names),
+        pooling="mean" if recipe.pooling == "mean" else "cls",
+        clip_norm=recipe.clip_norm,
+        seed=seed,
+    )
+    model, transform = wrap(classifier) if wrap else Wrapped(classifier, None)
+    model.compile(keras.optimizers.Adamax(recipe.rate, beta_2=0.98, epsilon=1e-6))
+    batches = {
+        name: LabelledBatches(
+            getattr(examples, name),
+            vocabulary,
+            TASKS[task].length,
+            recipe.batch_size,
+            seed=seed,
+        )
+        for name in ("train", "valid", "test")
+    }
+    train = batches["train"]
+    epochs = min(max(-(-_STEPS // train.steps), _LEAST_EPOCHS), _MOST_EPOCHS)
+    steps = epochs * train.steps
+    keep = KeepBest("val_accuracy", "max", ties="last")
+    log = MetricsLog(folder / "metrics.jsonl", seconds=True)
+    run_files.fit_resumably(
+        model,
+        ResumableBatches(train, transform=transform),
+        folder,
+        epochs,
+        [keep, log, LinearRate(steps, int(recipe.warm_up * steps))],
+        _CHECKPOINT_SECONDS,
+        validation_data=batches["valid"].in_order(),
+    )
+    keep.best.restore(model)
+    inputs = batches["test"].in_order().map(lambda x, _: x)
+    said = np.asarray(classifier.predict(inputs, verbose=0)).argmax(axis=-1)
+    logged = read_metrics_log(log.path)
+    return {
+        "epochs": epochs,
+        "best_epoch": 1 + int(keep.best.epoch or 0),
+        "valid_accuracy": -float(keep.best.value),
+        "test": scores(task, examples.test, said),
+        "cut": float(batches["test"].cut.mean()),
+        "seconds": logged[-1]["seconds"],
+    }

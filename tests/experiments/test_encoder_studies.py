@@ -1,0 +1,165 @@
+"""The studies of encoders: texts, reports, mistakes; each binary once, end to end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from experiments.electra import report as electra_report
+from experiments.electra.config import PRESETS as ELECTRA
+from experiments.electra.config import ElectraConfig
+from experiments.electra.pretraining import runs_of, standalone_name
+from experiments.electra.standalone import first_rows, n_gram_detector
+from experiments.kit.encoder_text import EncoderText, articles
+from rlm_tf.data import Segments, encoder_vocabulary
+from rlm_tf.evaluation import CorruptedText
+from tests.experiments.binaries import run_binary
+
+
+def test_articles_are_parted_by_empty_lines():
+    text = (
+        "\n = Robins = \n \n A robin is a <unk> bird . \n = = Food = = \n"
+        " It eats 1 @,@ 000 worms @-@ or 2 @.@ 5 . \n \n = Owls = \n Owls hoot . \n"
+    )
+    assert articles(text).split("\n\n") == [
+        "= Robins =\nA robin is a unk bird .\n"
+        "= = Food = =\nIt eats 1,000 worms-or 2.5 .",
+        "= Owls =\nOwls hoot .",
+    ]
+
+
+# === electra ===
+
+
+def _detector_row(arm, generator, seed, f1, **more):
+    scores = {"f1": f1, "cross_entropy": 0.5 - f1, "accuracy": 0.8 + f1 / 10}
+    own = {"test": {**scores, "f1_by_frequency": [f1, f1 / 2]}, "valid": scores}
+    return {
+        "name": f"{arm}-{generator}-{seed}",
+        "arm": arm,
+        "generator": generator,
+        "rate": 1e-3,
+        "generator_rate": None if arm == "original" else 5e-4,
+        "weight": 50.0,
+        "seed": seed,
+        "steps": 100,
+        "stage": "main",
+        "joint": {"f1": 0.9 - f1, "generator": 3.0},
+        "standalone": {"4:1": own, "1:1": own},
+        "curve": {
+            "epoch": [0, 1],
+            "4:1_f1": [f1 / 2, f1],
+            "4:1_cross_entropy": [0.6, 0.5],
+            "val_f1": [0.1, 0.2],
+        },
+        **more,
+    }
+
+
+_MASKED = {
+    "name": "masked",
+    "arm": "masked",
+    "generator": 4,
+    "rate": 1e-3,
+    "seed": 1,
+    "test": {"nll": 4.25, "accuracy": 0.4},
+    "n_gram": {"cross_entropy": 3.5, "accuracy": 0.45},
+    "frequency": {"cross_entropy": 6.5, "accuracy": 0.05},
+    "replaced": 0.09,
+    "n_gram_detector": {"f1": 0.3, "accuracy": 0.92},
+}
+_GAINS = {"original": 0.0, "decoupled": 0.1}
+
+
+def test_report_of_detectors(tmp_path):
+    rows = [
+        _detector_row(arm, layers, seed, 0.2 + gain + 0.01 * layers + 0.001 * seed)
+        for arm, gain in _GAINS.items()
+        for layers in (1, 4)
+        for seed in (1, 2, 3)
+    ]
+    gone = {"diverged": "training diverged", "stage": "sweep", "rate": 8e-3}
+    swept = _detector_row("original", 4, 1, 0.2, **gone)
+    del swept["standalone"], swept["joint"]
+    rows += [_MASKED, swept, _detector_row("decoupled", 4, 1, 0.3, stage="sweep")]
+    text = electra_report.report(rows, tmp_path)
+    assert "| 4 layers | 1 | 4.250 | 40.0 | 9.0 |" in text
+    assert "| n-gram of both sides |  | 3.500 | 45.0 |  |" in text
+    # Beside the original of as many layers, seed by seed; and larger less smaller.
+    assert "| decoupled | 4 | 3 | 0.342 ± 0.001 | **+0.100 ± 0.000** |" in text
+    assert "| decoupled | 4 less 1 | **+0.030 ± 0.000** |" in text
+    assert "| n-gram |  |  | 0.300 |  |  |  | 92.00 |  |  |" in text
+    # A detector's rank on its own generator's text is the other way round here.
+    assert "| rank correlation with 4:1 |  |  | -1.00 | 1.00 | 1.00 |" in text
+    assert "| original | 4 | 0.008 |  | 50 | 1 | diverged |  |  |" in text
+    for name in ("map", "curves", "sizes", "sweep"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+def test_runs_have_names_of_their_own_and_detectors_need_texts(tmp_path):
+    for config in ELECTRA.values():
+        config.check()
+        names = [run.name for run in runs_of(config, [1])]
+        assert len(set(names)) == len(names)
+    assert (
+        standalone_name(ElectraConfig(), "2:3") == "3000steps-masked-g2-rate0.001-seed3"
+    )
+    config = dataclasses.replace(ELECTRA["smoke"], arms=("decoupled",))
+    (run,) = runs_of(config, [1])
+    with pytest.raises(FileNotFoundError, match="--preset=generators"):
+        run.train(run.prepare(), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arms": ("both",)}, "--arms must be some of masked, original"),
+        ({"standalone": ("four",)}, "--standalone must be LAYERS:SEED"),
+        ({"steps": 10, "looks": 3}, "--steps must be a multiple of --looks"),
+        ({"rates": (0.0,)}, "--rates must be positive"),
+        ({"stage": "last"}, "--stage must be one of main, rates, sweep"),
+        ({"dropout": 1.0}, r"--dropout must lie in \[0, 1\)"),
+    ],
+)
+def test_mistakes_in_settings(change, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(ElectraConfig(), **change).check()
+
+
+def test_n_grams_find_words_that_do_not_belong():
+    line = "the cat sat on the mat and the dog lay on the rug by the door"
+    text = "\n\n".join([line] * 30)
+    vocabulary = encoder_vocabulary(text, 60)
+    rows = Segments(text, vocabulary, 12, 1)
+    rng = np.random.default_rng(0)
+    pieces = np.unique(rows.tokens[rows.tokens > 4])
+    chosen = (rng.random(rows.tokens.shape) < 0.15) & (rows.tokens > 4)
+    shown = np.where(chosen, rng.choice(pieces, rows.tokens.shape), rows.tokens)
+    corrupted = CorruptedText(
+        shown, shown != rows.tokens, rows.tokens == 0, rows.tokens
+    )
+    whole = EncoderText(vocabulary, rows, rows, rows, "")
+    found = n_gram_detector(whole, corrupted, corrupted)
+    assert found.f1 > 0.6 and found.accuracy > 0.9
+    assert len(first_rows(corrupted, 3).labels) == 3
+
+
+@pytest.mark.landing
+def test_electra_from_end_to_end(tmp_path):
+    flags = ("--preset=smoke", f"--output_dir={tmp_path}", "--seeds=1")
+    printed = run_binary("electra", *flags, check=True).stdout
+    for title in ("nats a masked piece", "F1, own generator", "rarest fifth"):
+        assert title in printed
+    rows = [
+        json.loads(line)["row"]
+        for line in (tmp_path / "results" / "rows.jsonl").read_text().splitlines()
+    ]
+    assert [row["arm"] for row in rows] == ["masked", "original", "decoupled"]
+    for row in rows[1:]:
+        digest = row["standalone"]["1:1"]["corrupted_sha256"]
+        assert digest == rows[0]["corrupted_sha256"]
+    again = run_binary("electra", *flags, check=True).stdout
+    assert again.count("done before") == 3
