@@ -58,7 +58,7 @@ class TransformerEncoder(keras.layers.Layer):
         bucket_rule: Its `variant`.
         position_slope: Of "t5", `slope` of `PositionBias`: if positive, heads begin by
             looking at neighbours. A small encoder then leaves what frequency knows of a
-            masked word within a hundred steps instead of a thousand.
+            masked word some hundreds of steps sooner.
         activation: "gelu", or "gelu_tanh", as the published BERT.
         epsilon: Of the normalisations.
         initializer_range: Standard deviation of the first weights.
