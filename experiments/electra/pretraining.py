@@ -48,8 +48,8 @@ from rlm_tf.training import (
 
 # Held-out batches that are looked at while training; all are judged behind it.
 _LOOK_BATCHES = 16
-# A detector whose loss does not leave ln 2 has learnt nothing.
-_STUCK = 0.69
+# A detector whose loss does not leave ln 2 has learnt nothing, after so many steps.
+_STUCK, _STUCK_STEPS = 0.69, 20
 # Masked places that the n-grams are judged on, of the same text as the models.
 _MOST_PLACES = 5000
 _MAKES_TEXTS = "python -m experiments.electra --preset=generators --seeds=1,2"
@@ -219,7 +219,8 @@ def pretrain(
     if texts:
         looked = {name: first_rows(t["valid"], LOOKED_AT) for name, t in texts.items()}
         looks.append(StandaloneScores(looked))
-    highest = {"discriminator": _STUCK} if run.arm != "masked" else None
+    may_be_stuck = run.arm != "masked" and config.steps // config.looks >= _STUCK_STEPS
+    highest = {"discriminator": _STUCK} if may_be_stuck else None
     guard = DivergenceGuard(highest=highest)
     judged = masking(config, text, 0)
     valid = judged.of_all(text.valid.in_order(config.batch_size)).take(_LOOK_BATCHES)

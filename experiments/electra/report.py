@@ -56,8 +56,9 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             "detection": detection(main, masked),
             "ranking": ranking(main),
             "frequency": frequency(main),
-            "sizes": sizes(main),
         }
+    if len({row["generator"] for row in main if "standalone" in row}) > 1:
+        found["sizes"] = sizes(main)
     for name, chosen in (("rates", tried), ("sweep", swept)):
         if chosen:
             found[name] = by_rates(chosen)
@@ -162,6 +163,10 @@ def detection(rows: Sequence[Row], masked: Sequence[Row]) -> str:
                 with_deviation([row["joint"]["generator"] for row in own], 3),
             )
         )
+    gone = [(row["arm"], row["generator"]) for row in rows if "diverged" in row]
+    for arm, generator in distinct(gone):
+        number = gone.count((arm, generator))
+        lines.append((arm, generator, number, "diverged", *[""] * 6))
     for row in _generators_of(rows, masked):
         peer = row["n_gram_detector"]
         right = f"{100 * peer['accuracy']:.2f}"

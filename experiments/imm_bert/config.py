@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.kit.encoder_tasks import TASKS
 from experiments.kit.grids import Grid
+from experiments.kit.task_list import TASKS
 from rlm_tf.command_line.flags import setting
 
 # What is added to the loss of the task, and where IMM's contexts come from.

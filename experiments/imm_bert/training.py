@@ -14,10 +14,11 @@ from experiments.imm_bert.report import NEEDS
 from experiments.kit import machine
 from experiments.kit.encoder_config import EncoderConfig
 from experiments.kit.encoder_finetuning import Recipe, Wrapped, finetune
-from experiments.kit.encoder_tasks import TASKS, peers, read_task
+from experiments.kit.encoder_tasks import peers, read_task
 from experiments.kit.encoder_text import read_encoder_text
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
+from experiments.kit.task_list import TASKS
 from rlm_tf import load_model
 from rlm_tf.command_line.json_files import write_json
 from rlm_tf.commands.encoders.examples import Examples
@@ -40,7 +41,7 @@ class TaskRun(NamedTuple):
     Attributes:
         config: The grid that it belongs to.
         arm: Of `ARMS`.
-        task: Of `encoder_tasks.TASKS`.
+        task: Of `task_list.TASKS`.
         seed: Of the encoder, and of which examples are drawn.
         restart: From 0 on, of the head and the order.
     """

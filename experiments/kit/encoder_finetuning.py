@@ -10,7 +10,8 @@ import keras
 import numpy as np
 
 from experiments.kit import run_files
-from experiments.kit.encoder_tasks import TASKS, scores
+from experiments.kit.encoder_tasks import scores
+from experiments.kit.task_list import TASKS
 from rlm_tf.commands.encoders.examples import Examples
 from rlm_tf.data import LabelledBatches, Vocabulary
 from rlm_tf.layers import TransformerEncoder
@@ -77,7 +78,7 @@ def finetune(
     Args:
         encoder: It is trained, too.
         vocabulary: Of the encoder.
-        task: Of `encoder_tasks.TASKS`.
+        task: Of `task_list.TASKS`.
         examples: Of the task.
         folder: Of checkpoints and logs; a killed run goes on from there.
         recipe: The settings.

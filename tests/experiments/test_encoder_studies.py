@@ -84,7 +84,8 @@ def test_report_of_detectors(tmp_path):
     gone = {"diverged": "training diverged", "stage": "sweep", "rate": 8e-3}
     swept = _detector_row("original", 4, 1, 0.2, **gone)
     del swept["standalone"], swept["joint"]
-    rows += [_MASKED, swept, _detector_row("decoupled", 4, 1, 0.3, stage="sweep")]
+    lost = {**swept, "stage": "main"}
+    rows += [_MASKED, swept, lost, _detector_row("decoupled", 4, 1, 0.3, stage="sweep")]
     text = electra_report.report(rows, tmp_path)
     assert "| 4 layers | 1 | 4.250 | 40.0 | 9.0 |" in text
     assert "| n-gram of both sides |  | 3.500 | 45.0 |  |" in text
@@ -94,6 +95,7 @@ def test_report_of_detectors(tmp_path):
     assert "| n-gram |  |  | 0.300 |  |  |  | 92.00 |  |  |" in text
     # A detector's rank on its own generator's text is the other way round here.
     assert "| rank correlation with 4:1 |  |  | -1.00 | 1.00 | 1.00 |" in text
+    assert "| original | 4 | 1 | diverged |" in text
     assert "| original | 4 | 0.008 |  | 50 | 1 | diverged |  |  |" in text
     for name in ("map", "curves", "sizes", "sweep"):
         assert (tmp_path / f"{name}.png").stat().st_size > 1000

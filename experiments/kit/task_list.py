@@ -1,0 +1,32 @@
+"""Labelled texts that studies fine-tune encoders on; read before anything slow is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Task(NamedTuple):
+    """Where examples come from, and what counts.
+
+    Attributes:
+        source: "ag_news", or a task of GLUE, whose published dev text is the test.
+        metrics: Of `encoder_tasks.METRICS`, the first one counts.
+        train: Training examples; a share of all, or how many; None: all.
+        length: Most pieces of a row.
+    """
+
+    source: str
+    metrics: tuple[str, ...] = ("accuracy",)
+    train: float | int | None = None
+    length: int = 64
+
+
+TASKS: Mapping[str, Task] = {
+    "sst2-tenth": Task("sst2", train=0.1),
+    "ag-news-1000": Task("ag_news", train=1000),
+    "ag-news-300": Task("ag_news", train=300),
+    "cola": Task("cola", ("matthews", "accuracy")),
+    "rte": Task("rte", length=128),
+    "mrpc": Task("mrpc", ("f1", "accuracy"), length=128),
+}
