@@ -4,7 +4,8 @@
 
 Parts: `real` (each corpus whole, as the paper has it), `gaps` (equal lengths, against
 the gap), `critics` (does the order of texts survive the critic?), `lengths` (against
-the length of the text) and `controls` (words and sentences shuffled).
+the length of the text), `controls` (words and sentences shuffled) and `steps` (critics
+that are trained for longer).
 """
 
 from __future__ import annotations

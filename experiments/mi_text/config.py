@@ -7,7 +7,7 @@ import dataclasses
 from rlm_tf.command_line.flags import setting
 from rlm_tf.commands.information.settings import CRITICS
 
-PARTS = ("real", "gaps", "critics", "lengths", "controls")
+PARTS = ("real", "gaps", "critics", "lengths", "controls", "steps")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,11 @@ class TextConfig:
     )
     lengths_folds: int = setting(5, "The same of each length.")
     controls_folds: int = setting(3, "The same of shuffled texts.")
+    steps_of: tuple[int, ...] = setting((12_000,), "Most steps of critics.")
+    steps_dropouts: tuple[float, ...] = setting(
+        (0.7, 0.85), "Shares of positions that are dropped meanwhile."
+    )
+    steps_folds: int = setting(5, "The same of these.")
     seed: int = setting(0, "Of critics, batches and shuffling.")
 
     def check(self) -> None:
@@ -52,8 +57,10 @@ class TextConfig:
                 )
         if self.folds < 3:
             raise ValueError(f"--folds must be at least 3, found {self.folds}.")
-        if self.segment < 1 or min(self.lengths_of) < 1:
-            raise ValueError("--segment and --lengths_of must be positive.")
+        if min(self.segment, *self.lengths_of, *self.steps_of) < 1:
+            raise ValueError("--segment, --lengths_of and --steps_of must be positive.")
+        if any(not 0 <= rate < 1 for rate in self.steps_dropouts):
+            raise ValueError("--steps_dropouts must lie in [0, 1).")
         if min(*self.gaps_of, self.gap, self.seed) < 0:
             raise ValueError("--gap, --gaps_of and --seed must not be negative.")
 
@@ -72,6 +79,9 @@ PRESETS = {
         lengths_of=(900,),
         lengths_folds=2,
         controls_folds=2,
+        steps_of=(100,),
+        steps_dropouts=(0.0,),
+        steps_folds=2,
     ),
     "small": TextConfig(),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -77,6 +78,20 @@ def controls(config: TextConfig, folder: pathlib.Path) -> Row:
     return {"rows": _rows(config, streams, jobs, folder, config.controls_folds)}
 
 
+def steps(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Estimates every corpus whole by critics that are trained for longer."""
+    streams = _streams(config)
+    jobs = [Job(i, name, config.gap) for i, name in enumerate(streams.names)]
+    rows: list[Row] = []
+    for most in config.steps_of:
+        for rate in config.steps_dropouts:
+            place = folder / f"{most}-{rate:g}"
+            options: Row = {"most_steps": most, "dropout": rate, "control": False}
+            found = _rows(config, streams, jobs, place, config.steps_folds, **options)
+            rows += [{**row, "most_steps": most} for row in found]
+    return {"rows": rows}
+
+
 def _rows(
     config: TextConfig,
     streams: Streams,
@@ -84,6 +99,7 @@ def _rows(
     folder: pathlib.Path,
     computed: int,
     critic: Kind = "separable",
+    **options: Any,
 ) -> list[Row]:
     """Returns the rows of jobs, of each the first so many folds."""
     found = estimates(
@@ -95,6 +111,7 @@ def _rows(
         critic=critic,
         seed=config.seed,
         computed=computed,
+        **options,
     )
     return [_row(job, info, len(streams.tokens[job.text])) for job, info in found]
 
@@ -109,9 +126,12 @@ def _row(job: Job, info: SegmentInformation, tokens: int) -> Row:
         "ceiling": info.ceiling,
         "dropout": info.dropout,
         "steps": info.steps,
+        "capped": info.capped,
     }
     if job.shuffled:
         return {**row, "shuffled_order": job.shuffled}
+    if math.isnan(info.shuffled.mean):
+        return row
     return {**row, "shuffled": info.shuffled._asdict()}
 
 

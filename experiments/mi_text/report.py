@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from experiments.kit.drawing import distinct, save, table
+from rlm_tf.evaluation.information.segment_information import estimate
 
 Numbers = Mapping[str, Any]
 # Cao and Xu (2019), section 4.2: critic and length of text are not said.
@@ -44,16 +46,19 @@ def tables(parts: Mapping[str, Numbers]) -> dict[str, str]:
         "lengths": lambda rows: wide_table(rows, "tokens"),
         "controls": lambda rows: wide_table(rows, "shuffled_order"),
     }
-    return {
+    found = {
         name: maker(parts[name]["rows"])
         for name, maker in makers.items()
         if name in parts
     }
+    if {"real", "steps"} <= {*parts}:
+        found["steps"] = steps_table(parts["steps"]["rows"], parts["real"]["rows"])
+    return found
 
 
-def with_error(estimate: Numbers) -> str:
+def with_error(found: Numbers) -> str:
     """Returns an estimate and its standard error."""
-    return f"{estimate['mean']:.3f} ± {estimate['standard_error']:.3f}"
+    return f"{found['mean']:.3f} ± {found['standard_error']:.3f}"
 
 
 def real_table(rows: Sequence[Numbers]) -> str:
@@ -82,6 +87,49 @@ def real_table(rows: Sequence[Numbers]) -> str:
         "the paper",
     )
     return table(titles, lines)
+
+
+def steps_table(rows: Sequence[Numbers], real: Sequence[Numbers]) -> str:
+    """Returns what longer training adds on the same folds of whole corpora."""
+    lines = []
+    for base in real:
+        own = [row for row in rows if row["text"] == base["text"]]
+        computed = min(len(row["mine"]["folds"]) for row in own)
+        first = base["mine"]["folds"][:computed]
+        # As `segment_information` has it by default.
+        lines.append(
+            (base["text"], "4,000", f"{base['dropout']:g}", *_of(first), "", "")
+        )
+        for row in own:
+            folds = row["mine"]["folds"][:computed]
+            error = np.std(np.subtract(folds, first), ddof=1) / math.sqrt(computed)
+            less = np.mean(folds) - np.mean(first)
+            said = f"{less:+.3f} ± {2 * error:.3f}"
+            lines.append(
+                (
+                    row["text"],
+                    f"{row['most_steps']:,}",
+                    f"{row['dropout']:g}",
+                    *_of(folds),
+                    f"**{said}**" if abs(less) > 2 * error else said,
+                    f"{row['capped']} of {computed}",
+                )
+            )
+    titles = (
+        "text",
+        "steps at most",
+        "dropped",
+        "folds",
+        "MINE, nats",
+        "less 4,000 steps, ± 2 standard errors",
+        "folds that end there",
+    )
+    return table(titles, lines)
+
+
+def _of(folds: Sequence[float]) -> tuple[int, str]:
+    """Returns how many folds there are, and their mean and standard error."""
+    return len(folds), with_error(estimate(folds)._asdict())
 
 
 def wide_table(rows: Sequence[Numbers], what: str) -> str:

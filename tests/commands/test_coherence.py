@@ -42,7 +42,6 @@ def _text(length: int, seed: int) -> str:
 
 @pytest.fixture
 def few_steps(monkeypatch):
-    monkeypatch.setattr(critic_training, "_MOST_STEPS", 40)
     monkeypatch.setattr(critic_training, "_EVERY", 20)
     monkeypatch.setattr(critic_training, "_BATCH", 32)
 
@@ -57,6 +56,7 @@ def given(tmp_path) -> CoherenceSettings:
         segment=3,
         gaps=(0, 2),
         folds=3,
+        most_steps=40,
         output_dir=str(tmp_path / "out"),
     )
 
@@ -80,7 +80,9 @@ def test_the_report_of_two_texts(given, capsys):
     (source, _) = sources.read_sources(given)
     streams = sources.of_one_length([*sources.read_sources(given)], 20_000)
     assert len(source.ids) == 1080
-    info = segment_information(streams.tokens[1], segment=3, gap=2, folds=3)
+    info = segment_information(
+        streams.tokens[1], segment=3, gap=2, folds=3, most_steps=40
+    )
     row = found["rows"][3]
     assert row["mine"] == info.mine.mean and row["nwj"] == info.nwj.mean
     assert row["sd"] == info.mine.deviation and row["se"] == info.mine.standard_error
@@ -115,6 +117,7 @@ def test_what_should_not_be_believed():
         (_information([0.0] * 3, [0.0] * 3), "nothing was found beyond two standard"),
         (_information([-0.4, 0.5, 0.1], [0.0] * 3), "nothing was found beyond two"),
         (_information([0.5, 0.6, 0.7], [0.2, 0.3, 0.2]), "half a block apart show 0.2"),
+        (good._replace(capped=2), "in 2 of 3 folds training ended at --most_steps"),
         (good._replace(pairs=7), "only 7 pairs to be tested on"),
     )
     for info, expected in cases:

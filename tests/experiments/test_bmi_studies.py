@@ -32,7 +32,7 @@ from experiments.mi_text.config import PARTS as TEXT_PARTS
 from experiments.mi_text.config import PRESETS as TEXT
 from rlm_tf.data import TopicSource
 from rlm_tf.evaluation import SegmentInformation
-from rlm_tf.evaluation.information.segment_information import Estimate
+from rlm_tf.evaluation.information.segment_information import estimate
 from rlm_tf.models import AWDLanguageModel
 from tests.experiments.binaries import run_binary
 from tests.training.toy import InterruptAt, Interruption, interrupt
@@ -224,8 +224,11 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
     asked = []
 
     def estimates(jobs, streams, folder, **options):
-        estimate = Estimate(0.5, 0.1, 0.05, [0.5])
-        found = SegmentInformation(estimate, estimate, estimate, 9.0, 10, [50], 0.0)
+        longer = options.get("most_steps", 0) > 50
+        folds = [0.5, 0.7] if longer else [0.4, 0.5]
+        found = SegmentInformation(
+            estimate(folds), estimate(folds), estimate(folds), 9.0, 10, [50], 0.0, 1
+        )
         for job in jobs:
             length = len(streams.tokens[job.text])
             asked.append((job, length, options["critic"], options["computed"], folder))
@@ -239,6 +242,7 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
         gaps_of=(0, 3),
         critics_of=("separable", "mlp"),
         lengths_of=(300,),
+        steps_dropouts=(0.0, 0.5),
     )
     rows = {
         part: getattr(estimating, part)(config, tmp_path / part)["rows"]
@@ -250,6 +254,7 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
         "critics": 4,
         "lengths": 4,
         "controls": 4,
+        "steps": 4,
     }
     assert [row["gap"] for row in rows["gaps"]] == [0, 3, 0, 3]
     assert [row["critic"] for row in rows["critics"]] == 2 * ["separable"] + 2 * ["mlp"]
@@ -258,14 +263,18 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
     assert kinds == 2 * ["words", "sentences"]
     assert all("shuffled" in row for row in rows["real"] + rows["gaps"])
     # No two estimates share the file of their folds.
-    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 18
+    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 22
     critics = [critic for *_, critic, _, folder in asked if "critics" in str(folder)]
     assert critics == ["separable", "separable", "mlp", "mlp"]
     assert {computed for *_, computed, _ in asked} == {2}
     report = text_report.report(
         {part: {"rows": found} for part, found in rows.items()}, tmp_path
     )
-    assert report.count("| --- |") == 5
+    assert report.count("| --- |") == 6
+    # Fold by fold: 0.1 and 0.2 more than the same folds of `real`.
+    assert "| python-docs | 4,000 | 0 | 2 | 0.450 ± 0.050 |  |  |" in report
+    shown = "| 100 | 0 | 2 | 0.600 ± 0.100 | **+0.150 ± 0.100** | 1 of 2 |"
+    assert shown in report
     assert (tmp_path / "mi_text_gaps.png").stat().st_size > 5000
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from rlm_tf.command_line.json_files import read_json, with_nulls, write_json
 from rlm_tf.commands.information.sources import Streams, shuffled
 from rlm_tf.evaluation import SegmentInformation
+from rlm_tf.evaluation.information.critic_training import MOST_STEPS
 from rlm_tf.evaluation.information.critics import Kind
 from rlm_tf.evaluation.information.segment_information import (
     FoldInformation,
@@ -97,6 +98,9 @@ def estimates(
     critic: Kind,
     seed: int,
     computed: int | None = None,
+    dropout: float | None = None,
+    most_steps: int = MOST_STEPS,
+    control: bool = True,
 ) -> Iterator[tuple[Job, SegmentInformation]]:
     """Gives each job with what its folds say.
 
@@ -109,6 +113,10 @@ def estimates(
         critic: What kind.
         seed: Of critics, batches and shuffling.
         computed: How many of the folds are; None: all, but of shuffled texts three.
+        dropout: Share of positions dropped in training; None: the best of some.
+        most_steps: Of a critic.
+        control: Whether pairs half a block apart are estimated, too; never of shuffled
+            texts.
 
     Raises:
         ValueError: If a file of folds is damaged.
@@ -132,9 +140,11 @@ def estimates(
                     folds=folds,
                     seed=seed,
                     critic=critic,
+                    most_steps=most_steps,
                 )
-            dropout = done[0].dropout if done else None
-            found = estimator.fold(fold, dropout, control=not job.shuffled)
+            rate = done[0].dropout if done else dropout
+            with_control = control and not job.shuffled
+            found = estimator.fold(fold, rate, control=with_control)
             done.append(found)
             write_json(file, {"folds": [with_nulls(f._asdict()) for f in done]})
             seconds = time.perf_counter() - began

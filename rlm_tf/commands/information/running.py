@@ -86,6 +86,7 @@ def _run(settings: CoherenceSettings, folder: pathlib.Path) -> None:
             folds=settings.folds,
             critic=settings.critic,  # type: ignore[arg-type]
             seed=settings.seed,
+            most_steps=settings.most_steps,
         )
     ]
     rows = writing.rows_of(found, number)

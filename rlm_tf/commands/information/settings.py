@@ -52,6 +52,7 @@ class CoherenceSettings:
     gaps: tuple[int, ...] = setting((0, 10, 100), "Tokens between two segments.")
     folds: int = setting(10, "Folds of an estimate, at least 3.")
     critic: str = setting("separable", f"The critic: {', '.join(CRITICS)}.")
+    most_steps: int = setting(4000, "Steps after which a critic is trained no further.")
     controls: bool = setting(
         True, "Whether the first text is measured with words and sentences shuffled."
     )
@@ -93,6 +94,7 @@ def check_coherence_settings(settings: CoherenceSettings) -> None:
     for name, least in (
         ("segment", 1),
         ("folds", 3),
+        ("most_steps", 1),
         ("max_words", 2),
         ("tokens", 1),
         ("context_length", 1),

@@ -56,6 +56,7 @@ def details_of(found: Found) -> list[dict[str, Any]]:
             "pairs": info.pairs,
             "dropout": info.dropout,
             "steps": info.steps,
+            "capped": info.capped,
             "mine": info.mine.folds,
             "nwj": info.nwj.folds,
             "shuffled": info.shuffled.folds,
@@ -127,6 +128,11 @@ def warnings_of(found: Found) -> list[str]:
             lines.append(
                 f"{where}: a fold has only {info.pairs} pairs to be tested on; take "
                 "more text, fewer --folds or a shorter --segment"
+            )
+        if info.capped:
+            lines.append(
+                f"{where}: in {info.capped} of {len(info.steps)} folds training ended "
+                "at --most_steps, the critic still gaining: the estimate is low"
             )
         if info.mine.mean <= 2 * info.mine.standard_error:
             lines.append(

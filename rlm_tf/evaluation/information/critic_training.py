@@ -17,8 +17,10 @@ OBJECTIVES: tuple[Objective, ...] = ("jsd", "nwj", "info_nce")
 _ROWS = 128
 _BATCH = 128
 _RATE = 3e-3
-# Steps between validations; how many without gain end training; steps at most.
-_EVERY, _PATIENCE, _MOST_STEPS = 50, 8, 4000
+# Steps between validations; how many without gain end training.
+_EVERY, _PATIENCE = 50, 8
+# Steps at most, where nothing else is said.
+MOST_STEPS = 4000
 # Nats that are a gain: of constant text rounding alone makes less.
 _LEAST_GAIN = 1e-6
 
@@ -43,12 +45,14 @@ class Trained(NamedTuple):
         mine: Of the test pairs.
         nwj: Likewise.
         steps: Of training.
+        capped: Whether training ended before validation said so.
     """
 
     valid: float
     mine: float
     nwj: float
     steps: int
+    capped: bool
 
 
 class CriticTrainer:
@@ -61,8 +65,10 @@ class CriticTrainer:
         kind: Kind,
         objective: Objective,
         seed: int,
+        most_steps: int = MOST_STEPS,
     ) -> None:
         self._stream = tf.constant(stream)
+        self._most_steps = most_steps
         self._segment = segment
         self._objective = objective
         self._critic = make_critic(kind, int(stream.max()) + 1, segment, seed)
@@ -101,11 +107,11 @@ class CriticTrainer:
         for moments in self._moments:
             for moment in moments:
                 moment.assign(tf.zeros_like(moment))
-        best, best_steps, stale = -math.inf, 0, 0
+        best, best_steps, stale, capped = -math.inf, 0, 0, True
         weights = self._critic.weights()
         size = min(_BATCH, len(train.first))
         valid_apart = valid.apart(self._segment)
-        for step in range(1, _MOST_STEPS + 1):
+        for step in range(1, self._most_steps + 1):
             chosen = rng.integers(len(train.first), size=size)
             self._step(
                 tf.constant(train.first[chosen]),
@@ -122,16 +128,17 @@ class CriticTrainer:
             else:
                 stale += 1
                 if stale >= _PATIENCE:
+                    capped = False
                     break
         if best <= _LEAST_GAIN:
-            return Trained(0.0, 0.0, 0.0, 0)
+            return Trained(0.0, 0.0, 0.0, 0, capped)
         self._critic.set_weights(weights)
         _, apart = self._split_scores(valid, valid_apart)
         constant = float(np.logaddexp.reduce(apart)) - math.log(len(apart))
         joint, apart = self._split_scores(test, test.apart(self._segment))
         mine = -float(bounds.mine_bound(joint, apart).loss)
         nwj = -float(bounds.nwj_bound(joint, apart, log_baseline=constant).loss)
-        return Trained(best, mine, nwj, best_steps)
+        return Trained(best, mine, nwj, best_steps, capped)
 
     def _segments(self, starts: tf.Tensor) -> tf.Tensor:
         places = starts[:, tf.newaxis] + tf.range(self._segment, dtype=starts.dtype)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rlm_tf.checks import check_integer, check_option, checked_tokens
 from rlm_tf.evaluation.information.critic_training import (
+    MOST_STEPS,
     OBJECTIVES,
     CriticTrainer,
     Objective,
@@ -58,6 +59,8 @@ class SegmentInformation(NamedTuple):
         pairs: Test pairs of a fold that occur together.
         steps: Training steps of each fold's best critic.
         dropout: Share of positions that were dropped in training.
+        capped: Folds whose training ended at `most_steps`, not by validation: theirs is
+            low.
     """
 
     mine: Estimate
@@ -67,6 +70,7 @@ class SegmentInformation(NamedTuple):
     pairs: int
     steps: list[int]
     dropout: float
+    capped: int = 0
 
 
 class FoldInformation(NamedTuple):
@@ -80,6 +84,7 @@ class FoldInformation(NamedTuple):
         apart: Test pairs drawn apart.
         steps: Training steps of the best critic; 0: it finds nothing.
         dropout: Share of positions that were dropped in training.
+        capped: Whether training ended at `most_steps`, not by validation.
     """
 
     mine: float
@@ -89,6 +94,7 @@ class FoldInformation(NamedTuple):
     apart: int
     steps: int
     dropout: float
+    capped: bool = False
 
 
 def check_length(length: int, segment: int, gap: int, folds: int) -> None:
@@ -117,6 +123,7 @@ class SegmentEstimator:
         critic: What kind.
         objective: What critics are trained by.
         stride: X begins at multiples of it.
+        most_steps: After which critics are trained no further.
 
     Raises:
         ValueError: If the text is too short for the folds, or an argument out of range.
@@ -133,6 +140,7 @@ class SegmentEstimator:
         critic: Kind = "separable",
         objective: Objective = "jsd",
         stride: int = 1,
+        most_steps: int = MOST_STEPS,
     ) -> None:
         name = "segment_information"
         check_integer(name, "segment", segment, 1)
@@ -140,6 +148,7 @@ class SegmentEstimator:
         check_integer(name, "folds", folds, _LEAST_FOLDS)
         check_integer(name, "seed", seed, 0)
         check_integer(name, "stride", stride, 1)
+        check_integer(name, "most_steps", most_steps, 1)
         check_option(name, "critic", critic, KINDS)
         check_option(name, "objective", objective, OBJECTIVES)
         stream = checked_tokens(name, tokens, np.iinfo(np.int32).max, dtype=np.int32)
@@ -157,7 +166,9 @@ class SegmentEstimator:
                 f"tested on, at least {_LEAST_PAIRS} are needed. Give fewer `folds`, "
                 "a shorter `stride` or more text."
             )
-        self._trainer = CriticTrainer(stream, segment, critic, objective, seed)
+        self._trainer = CriticTrainer(
+            stream, segment, critic, objective, seed, most_steps
+        )
 
     def fold(
         self, number: int, dropout: float | None = None, *, control: bool = True
@@ -186,7 +197,14 @@ class SegmentEstimator:
                 rest, others[1], others[0], rng, rate
             ).mine
         return FoldInformation(
-            found.mine, found.nwj, shuffled, len(test.first), apart, found.steps, rate
+            found.mine,
+            found.nwj,
+            shuffled,
+            len(test.first),
+            apart,
+            found.steps,
+            rate,
+            found.capped,
         )
 
     def _spaced(self, block: int) -> Split:
@@ -231,6 +249,7 @@ def segment_information(
     critic: Kind = "separable",
     objective: Objective = "jsd",
     stride: int = 1,
+    most_steps: int = MOST_STEPS,
 ) -> SegmentInformation:
     """Estimates I(X; Y) of segments X and Y with `gap` tokens between them.
 
@@ -257,6 +276,8 @@ def segment_information(
             with which scores are normalised for each x.
         stride: X begins at multiples of it: where all sentences have one length,
             segments may be sentences.
+        most_steps: After which a critic is trained no further, though validation still
+            rises: `capped` says how often. Millions of tokens need more than 4,000.
 
     Raises:
         ValueError: If the text is too short for the folds, or an argument out of range.
@@ -270,6 +291,7 @@ def segment_information(
         critic=critic,
         objective=objective,
         stride=stride,
+        most_steps=most_steps,
     )
     found = [estimator.fold(0)]
     found += [estimator.fold(k, found[0].dropout) for k in range(1, folds)]
@@ -287,6 +309,7 @@ def joint_information(folds: Sequence[FoldInformation]) -> SegmentInformation:
         pairs=min(fold.pairs for fold in folds),
         steps=[fold.steps for fold in folds],
         dropout=folds[0].dropout,
+        capped=sum(fold.capped for fold in folds),
     )
 
 

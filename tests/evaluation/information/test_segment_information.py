@@ -21,7 +21,6 @@ _TEXT = _SOURCE.sample(6000, seed=1)
 
 @pytest.fixture
 def few_steps(monkeypatch):
-    monkeypatch.setattr(critic_training, "_MOST_STEPS", 250)
     monkeypatch.setattr(critic_training, "_EVERY", 25)
 
 
@@ -29,7 +28,9 @@ def few_steps(monkeypatch):
 
 
 def test_it_comes_near_a_known_information_and_not_above(few_steps):
-    found = segment_information(_TEXT, segment=2, gap=1, folds=3, seed=1)
+    found = segment_information(
+        _TEXT, segment=2, gap=1, folds=3, seed=1, most_steps=250
+    )
     truth = _SOURCE.information(1)
     assert 0.8 * truth < found.mine.mean
     assert found.mine.mean < truth + 2 * found.mine.standard_error
@@ -64,16 +65,15 @@ def test_thirty_states_and_as_much_text_as_people_have():
         assert abs(fold.shuffled) < 0.02
 
 
-def test_a_constant_text_tells_nothing(few_steps, monkeypatch):
-    monkeypatch.setattr(critic_training, "_MOST_STEPS", 50)
-    found = segment_information(np.zeros(600, int), segment=2, gap=0, folds=3)
+def test_a_constant_text_tells_nothing(few_steps):
+    text = np.zeros(600, int)
+    found = segment_information(text, segment=2, gap=0, folds=3, most_steps=50)
     for each in (found.mine, found.nwj, found.shuffled):
         assert each.mean == 0.0
 
 
 @pytest.mark.parametrize("objective", ["nwj", "info_nce"])
 def test_other_objectives_and_critics(few_steps, monkeypatch, objective):
-    monkeypatch.setattr(critic_training, "_MOST_STEPS", 60)
     monkeypatch.setattr(critic_training, "_EVERY", 30)
     monkeypatch.setattr(module, "_MOST_PAIRS", 120)
     monkeypatch.setattr(critic_training, "_BATCH", 64)
@@ -81,6 +81,7 @@ def test_other_objectives_and_critics(few_steps, monkeypatch, objective):
     options = {
         "critic": {"nwj": "mlp", "info_nce": "separable"}[objective],
         "objective": objective,
+        "most_steps": 60,
     }
     found = segment_information(_TEXT, segment=2, gap=0, folds=3, **options)
     again = segment_information(_TEXT, segment=2, gap=0, folds=3, **options)
@@ -92,15 +93,14 @@ def test_a_critic_that_finds_nothing_is_a_constant(few_steps, monkeypatch):
     """Words in random order: a critic that validation does not bear out is left."""
     monkeypatch.setattr(module, "_DROPOUTS", (0.0,))
     text = np.random.default_rng(0).integers(200, size=900)
-    found = segment_information(text, segment=5, gap=0, folds=3)
+    found = segment_information(text, segment=5, gap=0, folds=3, most_steps=250)
     assert 0 in found.steps
     assert found.mine.folds[found.steps.index(0)] == 0.0
     assert abs(found.mine.mean) < 0.05
 
 
-def test_a_fold_does_not_depend_on_those_before(few_steps, monkeypatch):
-    monkeypatch.setattr(critic_training, "_MOST_STEPS", 50)
-    options = {"segment": 2, "gap": 0, "folds": 3, "seed": 4}
+def test_a_fold_does_not_depend_on_those_before(few_steps):
+    options = {"segment": 2, "gap": 0, "folds": 3, "seed": 4, "most_steps": 50}
     estimator = module.SegmentEstimator(_TEXT, **options)
     first = estimator.fold(0)
     second = estimator.fold(1, first.dropout)
@@ -108,6 +108,19 @@ def test_a_fold_does_not_depend_on_those_before(few_steps, monkeypatch):
     assert alone.fold(1, first.dropout) == second
     without = alone.fold(1, first.dropout, control=False)
     assert without.mine == second.mine and math.isnan(without.shuffled)
+
+
+def test_it_is_said_what_ended_training(few_steps):
+    """More steps find more where validation still rises; where it falls, nothing."""
+    options = {"segment": 2, "gap": 0, "folds": 3, "seed": 4}
+    found = [
+        module.SegmentEstimator(_TEXT, **options, most_steps=steps).fold(0, 0.0)
+        for steps in (25, 2000)
+    ]
+    assert [fold.capped for fold in found] == [True, False]
+    assert found[0].steps == 25 < found[1].steps
+    assert found[0].mine < found[1].mine
+    assert module.joint_information(found).capped == 1
 
 
 # === Pairs ===
@@ -194,6 +207,7 @@ def test_critics_score_every_pair_and_begin_anew(rng, kind):
         ({"segment": 900}, "the text has 6,000. Give fewer `folds`"),
         ({"critic": "deep"}, "`critic` must be one of separable, mlp, large"),
         ({"objective": "x"}, "`objective` must be one of jsd, nwj, info_nce"),
+        ({"most_steps": 0}, "`most_steps` must be an integer >= 1"),
         ({"gap": -1}, "`gap` must be an integer >= 0"),
         ({"stride": 900}, "with `stride` 900 a fold has 0 pairs to be tested on"),
     ],
