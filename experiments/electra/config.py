@@ -27,9 +27,9 @@ CHOSEN: Mapping[str, float] = {
     "disentangled": 1e-3,
     "decoupled": 1e-3,
 }
-_GENERATOR_RATE = CHOSEN["masked"]
-# The comparison; the choice of rates; figures by rate and weight.
-STAGES = ("main", "rates", "sweep")
+GENERATOR_RATE = CHOSEN["masked"]
+# The comparison; the choice of rates; figures by rate and weight; the search of A.3.
+STAGES = ("main", "rates", "sweep", "road-map")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ElectraConfig(EncoderConfig):
     )
     weights: tuple[float, ...] = setting((50.0,), "Of the detector's loss.")
     generator_rate: float = setting(
-        _GENERATOR_RATE, "Of a generator with an optimiser of its own."
+        GENERATOR_RATE, "Of a generator with an optimiser of its own."
     )
     standalone: tuple[str, ...] = setting(
         ("4:1",),

@@ -31,6 +31,7 @@ _MADE_BY: MadeBy = {
     "generators": _command("generators", "1,2,3"),
     **dict.fromkeys(("detection", "ranking", "frequency", "sizes"), _MAIN),
     "rates": _command("rates", "9"),
+    "road_map": _command("small", "1").replace("electra ", "electra.road_map "),
     "sweep": _command("sweep", "1"),
     "projected": (
         "python -m experiments.electra --preset=base",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from experiments.electra.config import ARMS, CHOSEN, GRID, ElectraConfig
+from experiments.electra.config import ARMS, CHOSEN, GENERATOR_RATE, GRID, ElectraConfig
 from experiments.electra.projecting import project
 from experiments.electra.report import NEEDS
 from experiments.electra.standalone import (
@@ -122,16 +122,19 @@ def name_of(run: ElectraRun) -> str:
     kind = f"{run.arm}-g{run.generator}-rate{run.rate:g}"
     if run.arm != "masked" and run.weight != 50.0:
         kind += f"-weight{run.weight:g}"
+    if ARMS[run.arm].get("optimizers") == 2 and config.generator_rate != GENERATOR_RATE:
+        kind += f"-generator{config.generator_rate:g}"
     if config.project_steps:
         return f"project-{config.layers}x{config.width}-{kind}"
-    return f"{config.steps}steps-{kind}-seed{run.seed}"
+    stage = "" if config.stage == "main" else f"{config.stage}-"
+    return f"{stage}{config.steps}steps-{kind}-seed{run.seed}"
 
 
 def standalone_name(config: ElectraConfig, generator: str) -> str:
     """Returns the name of the run that `LAYERS:SEED` means."""
     layers, _, seed = generator.partition(":")
     steps = config.standalone_steps
-    config = dataclasses.replace(config, steps=steps, project_steps=0)
+    config = dataclasses.replace(config, steps=steps, project_steps=0, stage="main")
     rate = CHOSEN["masked"]
     return name_of(ElectraRun(config, "masked", int(layers), rate, 50.0, int(seed)))
 

@@ -47,7 +47,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     found: dict[str, str] = {}
     masked = [row for row in rows if row["arm"] == "masked" and "test" in row]
     main, swept = detectors(rows), sweep_rows(rows)
-    tried = _of_stage(rows, "rates")
+    tried, searched = (_of_stage(rows, stage) for stage in ("rates", "road-map"))
     projected = [row for row in rows if "hours_here" in row]
     if masked:
         found["generators"] = generators(masked)
@@ -59,7 +59,11 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         }
     if len({row["generator"] for row in main if "standalone" in row}) > 1:
         found["sizes"] = sizes(main)
-    for name, chosen in (("rates", tried), ("sweep", swept)):
+    for name, chosen in (
+        ("rates", tried),
+        ("road_map", searched),
+        ("sweep", swept),
+    ):
         if chosen:
             found[name] = by_rates(chosen)
     if projected:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.electra import report as electra_report
+from experiments.electra import road_map
 from experiments.electra.config import PRESETS as ELECTRA
 from experiments.electra.config import ElectraConfig
 from experiments.electra.pretraining import runs_of, standalone_name
@@ -149,6 +150,61 @@ def test_n_grams_find_words_that_do_not_belong():
     assert len(first_rows(corrupted, 3).labels) == 3
 
 
+def test_the_largest_stable_rate_and_the_best_of_unimodal_scores():
+    rates = (1.0, 2.0, 3.0, 4.0, 5.0)
+    for last in rates:
+        assert road_map.largest_stable(rates, lambda r, last=last: r <= last) == last
+    with pytest.raises(ValueError, match="diverges at the smallest of --rates, 1,"):
+        road_map.largest_stable(rates, lambda _: False)
+    for number in range(1, 9):
+        for best in range(number):
+            asked = []
+
+            def score(value, best=best, asked=asked):
+                asked.append(value)
+                return -abs(value - best)
+
+            assert road_map.best_of_unimodal(range(number), score) == best
+            assert len(asked) == len({*asked}) <= 6
+
+
+def test_the_road_map_takes_one_decision_after_the_other(capsys):
+    config = road_map.PRESETS["small"]
+    asked = []
+
+    def run(generator, rate, generator_rate):
+        asked.append((generator, rate, generator_rate))
+        if rate > 2e-3:
+            return {"diverged": "at step 1"}
+        f1 = 0.5 - abs(generator_rate - 7e-4)
+        return {"standalone": {"4:1": {"valid": {"f1": f1}}}}
+
+    found = road_map.search(config, run)
+    assert found == {"generator": 4, "rate": 2e-3, "generator_rate": 7e-4, "f1": 0.5}
+    # The detector's rate first, until it diverges; the generator's at the last stable.
+    assert [rate for _, rate, _ in asked[:4]] == [5e-4, 1e-3, 2e-3, 4e-3]
+    assert {rate for _, rate, _ in asked[4:]} == {2e-3}
+    assert {generator for generator, *_ in asked} == {4}
+    assert "detector's rate 0.004: diverges\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arms": ("original",)}, "--arms must be decoupled"),
+        ({"rates": (2e-3, 1e-3)}, "--rates must be rates in rising order"),
+        ({"generator_rates": ()}, "--generator_rates must be rates in rising"),
+        ({"generator_rates": (0.0, 1.0)}, "--generator_rates must be positive"),
+        ({"standalone": ()}, "--weights must be one number, and --standalone"),
+    ],
+)
+def test_mistakes_in_settings_of_the_road_map(change, message):
+    config = road_map.PRESETS["smoke"]
+    config.check()
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(config, **change).check()
+
+
 @pytest.mark.landing
 def test_electra_from_end_to_end(tmp_path):
     flags = ("--preset=smoke", f"--output_dir={tmp_path}", "--seeds=1")
@@ -165,3 +221,10 @@ def test_electra_from_end_to_end(tmp_path):
         assert digest == rows[0]["corrupted_sha256"]
     again = run_binary("electra", *flags, check=True).stdout
     assert again.count("done before") == 3
+    # Its text serves the search, too, which finds its runs again.
+    printed = run_binary("electra.road_map", *flags, check=True).stdout
+    chosen = json.loads((tmp_path / "road_map.json").read_text())
+    assert chosen["rate"] == 2e-3 and chosen["generator_rate"] in (5e-4, 1e-3, 2e-3)
+    assert "generator of 1 layers, detector's rate 0.002, generator's" in printed
+    again = run_binary("electra.road_map", *flags, check=True).stdout
+    assert again.count("done before") == len(chosen["runs"])

@@ -70,6 +70,10 @@ print(json.dumps([answer["total"].numpy().tolist(), text.numpy()[0].decode(),
     assert shape == [1, 2]
 
 
+def test_a_model_without_a_discriminator_scores_no_pairs(loaded):
+    assert "score_pairs" not in loaded.signatures
+
+
 @pytest.mark.landing
 def test_saved_model_cli_lists_the_signatures(path):
     result = subprocess.run(

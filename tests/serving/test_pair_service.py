@@ -74,8 +74,3 @@ def test_other_signatures_are_there_and_mistakes_are_told(loaded):
         loaded.signatures["score_pairs"](
             first=tf.constant(FIRST[:1]), second=tf.constant(SECOND)
         )
-
-
-def test_a_model_alone_has_no_pairs(bmi, vocabulary, tmp_path):
-    path = export_language_model(bmi.model, vocabulary, tmp_path / "alone")
-    assert "score_pairs" not in tf.saved_model.load(str(path)).signatures
