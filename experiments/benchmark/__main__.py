@@ -27,6 +27,8 @@ Rows, W being a width:
   awd        AWD-LSTM-MoS step against PyTorch, and with BMI
   mixture-memory  peak memory and time of a step of 15 softmaxes
   information  the estimate of `rlm_tf coherence`, a million tokens
+  encoders   masked language model's and ELECTRA's steps against keras-hub, PyTorch
+  finetuning  fine-tuning with IMM against task and masked words
   grid       REINFORCE with IMM on the toroidal grid, against its authors' script
   logistic   logistic regression with IMM, many data sets at once
 """

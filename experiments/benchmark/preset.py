@@ -21,6 +21,8 @@ _ROWS = (
     "awd",
     "mixture-memory",
     "information",
+    "encoders",
+    "finetuning",
     "grid",
     "logistic",
 )
@@ -67,6 +69,9 @@ class Preset:
         tool_tokens: Tokens whose information is estimated, at most.
         tool_segment: Tokens of a segment.
         tool_folds: Folds.
+        encoder_batch: Rows and tokens of a row of encoders.
+        encoder_layers: Their layers.
+        encoder_width: Their width; 64 for each head.
         whole_figures: Whether Figure 3 of the IMM paper is computed in full.
     """
 
@@ -104,6 +109,9 @@ class Preset:
     tool_tokens: int = 1_000_000
     tool_segment: int = 40
     tool_folds: int = 10
+    encoder_batch: tuple[int, int] = (32, 64)
+    encoder_layers: int = 4
+    encoder_width: int = 128
     whole_figures: bool = True
 
 
@@ -142,6 +150,9 @@ PRESETS = {
         tool_tokens=900,
         tool_segment=3,
         tool_folds=3,
+        encoder_batch=(3, 12),
+        encoder_layers=1,
+        encoder_width=8,
         whole_figures=False,
     ),
     "small": Preset(),

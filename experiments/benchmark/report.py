@@ -130,8 +130,8 @@ def conditions(rows: Mapping[str, Row]) -> str:
     commits = {environment.get("commit") for environment in environments}
     return (
         "Ratio: ours over the peer's; the median over rounds in which both ran one "
-        "after the other, and the quartiles. Medians of the times. No model but the "
-        "AWD-LSTM has dropout; LSTM rows read random words, IMM rows the text.\n"
+        "after the other, and the quartiles. Medians of the times. Only AWD-LSTMs and "
+        "encoders have dropout; LSTM rows read random words, IMM rows the text.\n"
         f"Measured on: {'; '.join(sorted(machines))}. {'; '.join(sorted(software))}. "
         f"Text: {_listed(corpora)}. Commit: {_listed(commits)}.\n"
         f"{_disturbed(rows)}"

@@ -73,6 +73,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     from experiments.benchmark import (
         bmi,
         cells,
+        encoders,
         imm,
         kneser_ney,
         latent_memory,
@@ -137,6 +138,11 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         bmi.measure_memory, config.preset, preset, stream, min(preset.rounds), seeds
     )
     rows["information"] = functools.partial(bmi.measure_tool, preset, stream, seeds)
+    for name, measure in (
+        ("encoders", encoders.measure_pretraining),
+        ("finetuning", encoders.measure_finetuning),
+    ):
+        rows[name] = functools.partial(measure, preset, stream, preset.rounds[0], seeds)
     rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)
     rows["logistic"] = functools.partial(small_tasks.measure_logistic, preset, seeds)
     return rows

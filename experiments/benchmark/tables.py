@@ -21,6 +21,7 @@ TOPICS = {
     "kneser_ney": ("kneser-ney",),
     "serving": ("serving",),
     "bmi": ("awd", "mixture-memory", "information"),
+    "encoders": ("encoders", "finetuning"),
     "latents": ("latents", "latent-memory"),
     "small_tasks": ("grid", "logistic"),
 }
