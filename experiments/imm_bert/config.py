@@ -37,9 +37,11 @@ class FinetuneConfig:
         "3000steps-masked-g4-rate0.001-seed{seed}", "Folder in it, by the seed."
     )
     corpus: str = setting("wikitext-2", "What it was trained on, and P_hat counts.")
+    fraction: float = setting(1.0, "Share of its training text.")
     pieces: int = setting(8000, "Size of its vocabulary.")
     rate: float = setting(1e-3, "The highest, of AdaMax.")
     batch_size: int = setting(32, "Examples of a step.")
+    steps: int = setting(600, "Of 20 epochs at most, and 3 at least.")
     mlm_weight: float = setting(1.0, "Of masked words.")
     coefficient: float = setting(0.2, "Of IMM.")
     contexts: int = setting(5, "Sampled contexts of a prediction (arm imm-k5).")
@@ -63,6 +65,18 @@ class FinetuneConfig:
 
 
 PRESETS = {
+    # Seconds: does everything run?
+    "smoke": FinetuneConfig(
+        arms=tuple(ARMS),
+        tasks=("docs-halves",),
+        restarts=1,
+        encoder="8steps-masked-g1-rate0.001-seed{seed}",
+        corpus="python-docs",
+        fraction=0.05,
+        pieces=300,
+        batch_size=8,
+        steps=20,
+    ),
     "small": FinetuneConfig(),
     # One seed: the published contexts, and the tasks of Table 3 that there are.
     "published": FinetuneConfig(

@@ -21,6 +21,7 @@ from experiments.kit.run_list import Run
 from experiments.kit.task_list import TASKS
 from rlm_tf import load_model
 from rlm_tf.command_line.json_files import write_json
+from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.examples import Examples
 from rlm_tf.data import LabelledBatches, MaskedCopy, Vocabulary
 from rlm_tf.models import (
@@ -127,9 +128,11 @@ def prepare(run: TaskRun) -> Prepared:
             f"{run.encoder / 'model.keras'} is not there (--encoders_dir): `python -m "
             "experiments.electra --preset=generators` trains it."
         )
+    with native_silence():
+        vocabulary = Vocabulary.load(run.encoder / "vocabulary.json")
     return Prepared(
         load_model(run.encoder / "model.keras", compile=False),
-        Vocabulary.load(run.encoder / "vocabulary.json"),
+        vocabulary,
         read_task(run.task, run.seed),
     )
 
@@ -144,7 +147,7 @@ def train(run: TaskRun, prepared: Prepared, folder: pathlib.Path) -> dict[str, A
         run.task,
         examples,
         folder,
-        recipe=Recipe(rate=config.rate, batch_size=config.batch_size),
+        recipe=Recipe(config.rate, config.batch_size, steps=config.steps),
         seed=1000 * run.restart + run.seed,
         wrap=functools.partial(_wrapped, run, prepared) if ARMS[run.arm] else None,
     )
@@ -176,7 +179,8 @@ def _wrapped(
         contexts = InBatchContexts(bank_size=config.bank_size)
     elif kind == "sampled":
         length = TASKS[run.task].length
-        rows = LabelledBatches(examples.train, vocabulary, length, 1).tokens
+        with native_silence():
+            rows = LabelledBatches(examples.train, vocabulary, length, 1).tokens
         contexts = SampledPrefixes(rows, config.contexts)
     model = InducedFineTuning(
         classifier,
@@ -193,7 +197,8 @@ def _wrapped(
 
 def _bigram(config: FinetuneConfig, vocabulary: Vocabulary) -> KneserNey:
     """Returns P_hat of pieces, counted on the text that the encoder was trained on."""
-    text = read_encoder_text(EncoderConfig(corpus=config.corpus, pieces=config.pieces))
+    names = ("corpus", "fraction", "pieces")
+    text = read_encoder_text(EncoderConfig(**{n: getattr(config, n) for n in names}))
     if text.vocabulary.tokens != vocabulary.tokens:
         raise ValueError(
             f"--corpus={config.corpus} and --pieces={config.pieces} make another "

@@ -12,6 +12,7 @@ import numpy as np
 from experiments.kit import run_files
 from experiments.kit.encoder_tasks import scores
 from experiments.kit.task_list import TASKS
+from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.examples import Examples
 from rlm_tf.data import LabelledBatches, Vocabulary
 from rlm_tf.layers import TransformerEncoder
@@ -25,8 +26,8 @@ from rlm_tf.training import (
 )
 
 _CHECKPOINT_SECONDS = 120.0
-# Passes over few examples, so that there are so many steps, at least and at most.
-_STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 600, 3, 20
+# Passes over few examples and over many.
+_MOST_EPOCHS, _LEAST_EPOCHS = 20, 3
 
 
 class Recipe(NamedTuple):
@@ -38,6 +39,7 @@ class Recipe(NamedTuple):
         warm_up: Share of the steps in which the rate rises.
         clip_norm: Of the gradient.
         pooling: Of `SequenceClassifier`.
+        steps: Epochs have so many steps together, but for few or many examples.
     """
 
     rate: float = 1e-3
@@ -45,6 +47,7 @@ class Recipe(NamedTuple):
     warm_up: float = 0.1
     clip_norm: float = 1.0
     pooling: str = "mean"
+    steps: int = 600
 
 
 class Wrapped(NamedTuple):
@@ -95,18 +98,16 @@ def finetune(
     )
     model, transform = wrap(classifier) if wrap else Wrapped(classifier, None)
     model.compile(keras.optimizers.Adamax(recipe.rate, beta_2=0.98, epsilon=1e-6))
-    batches = {
-        name: LabelledBatches(
-            getattr(examples, name),
-            vocabulary,
-            TASKS[task].length,
-            recipe.batch_size,
-            seed=seed,
-        )
-        for name in ("train", "valid", "test")
-    }
+    length, size = TASKS[task].length, recipe.batch_size
+    with native_silence():
+        batches = {
+            name: LabelledBatches(
+                getattr(examples, name), vocabulary, length, size, seed=seed
+            )
+            for name in ("train", "valid", "test")
+        }
     train = batches["train"]
-    epochs = min(max(-(-_STEPS // train.steps), _LEAST_EPOCHS), _MOST_EPOCHS)
+    epochs = min(max(-(-recipe.steps // train.steps), _LEAST_EPOCHS), _MOST_EPOCHS)
     steps = epochs * train.steps
     keep = KeepBest("val_accuracy", "max", ties="last")
     log = MetricsLog(folder / "metrics.jsonl", seconds=True)

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from experiments.kit.task_list import TASKS
 from rlm_tf.commands.encoders.examples import Examples, constant_peer, linear_peer
-from rlm_tf.data import LabelledTexts, load_ag_news, load_glue
+from rlm_tf.data import LabelledTexts, load_ag_news, load_corpus, load_glue
 
 # Share of the training examples that epochs and rates are chosen on.
 _HELD_OUT = 0.1
@@ -31,6 +31,8 @@ def read_task(name: str, seed: int) -> Examples:
     task = TASKS[name]
     if task.source == "ag_news":
         train, test = load_ag_news("train_sample_5000.csv"), load_ag_news("test.csv")
+    elif task.source == "python-docs":
+        train, test = _halves().sample(2000, seed).split(0.2, seed)
     else:
         train, test = load_glue(task.source), load_glue(task.source, "dev")
     if task.train is not None:
@@ -39,6 +41,15 @@ def read_task(name: str, seed: int) -> Examples:
         train = train.sample(number, seed)
     kept, held = train.split(_HELD_OUT, seed)
     return Examples(kept, held, test, [])
+
+
+def _halves() -> LabelledTexts:
+    """Returns lines of the embedded corpus, labelled by where in it they are."""
+    corpus = load_corpus("python-docs")
+    lines = corpus.vocabulary.decode(corpus.train).split("\n")
+    lines = [line.strip() for line in lines if line.strip()]
+    labels = np.arange(len(lines)) * 2 // len(lines)
+    return LabelledTexts(lines, labels.astype(np.int32), ("first", "second"))
 
 
 def scores(name: str, test: LabelledTexts, said: np.ndarray) -> dict[str, float]:

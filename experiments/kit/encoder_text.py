@@ -52,16 +52,16 @@ def read_encoder_text(config: EncoderConfig) -> EncoderText:
         digest.update(plain[name].encode())
     with native_silence():
         vocabulary = encoder_vocabulary(plain["train"], config.pieces)
-    rows = {
-        name: Segments(
-            text,
-            vocabulary,
-            config.length,
-            config.batch_size if name == "train" else 1,
-            documents=is_wiki,
-        )
-        for name, text in plain.items()
-    }
+        rows = {
+            name: Segments(
+                text,
+                vocabulary,
+                config.length,
+                config.batch_size if name == "train" else 1,
+                documents=is_wiki,
+            )
+            for name, text in plain.items()
+        }
     return EncoderText(vocabulary, **rows, digest=digest.hexdigest())
 
 

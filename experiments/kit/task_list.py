@@ -10,7 +10,8 @@ class Task(NamedTuple):
     """Where examples come from, and what counts.
 
     Attributes:
-        source: "ag_news", or a task of GLUE, whose published dev text is the test.
+        source: "ag_news"; a task of GLUE, whose published dev text is the test; or
+            "python-docs", lines of the embedded corpus: of its first half or second?
         metrics: Of `encoder_tasks.METRICS`, the first one counts.
         train: Training examples; a share of all, or how many; None: all.
         length: Most pieces of a row.
@@ -29,4 +30,6 @@ TASKS: Mapping[str, Task] = {
     "cola": Task("cola", ("matthews", "accuracy")),
     "rte": Task("rte", length=128),
     "mrpc": Task("mrpc", ("f1", "accuracy"), length=128),
+    # Needs no files.
+    "docs-halves": Task("python-docs", train=80, length=16),
 }

@@ -14,6 +14,10 @@ from experiments.electra.config import PRESETS as ELECTRA
 from experiments.electra.config import ElectraConfig
 from experiments.electra.pretraining import runs_of, standalone_name
 from experiments.electra.standalone import first_rows, n_gram_detector
+from experiments.imm_bert import report as imm_bert_report
+from experiments.imm_bert.config import PRESETS as IMM_BERT
+from experiments.imm_bert.config import FinetuneConfig
+from experiments.imm_bert.training import runs_of as imm_bert_runs
 from experiments.kit.encoder_text import EncoderText, articles
 from rlm_tf.data import Segments, encoder_vocabulary
 from rlm_tf.evaluation import CorruptedText
@@ -205,6 +209,66 @@ def test_mistakes_in_settings_of_the_road_map(change, message):
         dataclasses.replace(config, **change).check()
 
 
+# === imm_bert ===
+
+
+def _task_row(arm, seed, restart, accuracy, task="sst2-tenth"):
+    peers = {"tfidf": {"accuracy": 0.75}, "majority": {"accuracy": 0.5}}
+    return {
+        "name": f"{task}-{arm}-{seed}-{restart}",
+        "arm": arm,
+        "task": task,
+        "seed": seed,
+        "restart": restart,
+        "test": {"accuracy": accuracy},
+        "seconds": 10.0,
+        "peers": peers,
+    }
+
+
+def test_report_of_tasks_averages_restarts_and_pairs_seeds(tmp_path):
+    gains = {"none": 0.0, "mlm": 0.01, "imm": 0.03}
+    rows = [
+        _task_row(arm, seed, restart, 0.6 + gain + 0.02 * restart + 0.001 * seed)
+        for arm, gain in gains.items()
+        for seed in (1, 2, 3)
+        for restart in (0, 1)
+    ]
+    rows += [_task_row("none", 1, 0, 0.52, "cola")]
+    text = imm_bert_report.report(rows, tmp_path)
+    assert "| sst2-tenth | accuracy | none | 3 | 61.2 ± 0.1 |  |" in text
+    shown = "| imm | 3 | 64.2 ± 0.1 | **+3.0 ± 0.0** | **+2.0 ± 0.0** | 10 ± 0 |  |"
+    assert shown in text
+    assert "| sst2-tenth | accuracy | tf-idf, linear | 3 | 75.0 ± 0.0 |" in text
+    assert "| cola | accuracy | none | 1 | 52.0 |" in text and "| 52.1 ± 4 |" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arms": ()}, "--arms must name at least one"),
+        ({"tasks": ("sst3",)}, "--tasks must be some of sst2-tenth, .*; found sst3"),
+        ({"restarts": 0}, "--restarts must be positive"),
+    ],
+)
+def test_mistakes_in_settings_of_imm_bert(change, message):
+    for config in IMM_BERT.values():
+        config.check()
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(FinetuneConfig(), **change).check()
+
+
+def test_fine_tuning_needs_an_encoder(tmp_path):
+    config = dataclasses.replace(IMM_BERT["smoke"], encoders_dir=str(tmp_path))
+    runs = imm_bert_runs(config, [1])
+    assert len({run.name for run in runs}) == len(runs) == 4
+    with pytest.raises(FileNotFoundError, match="--preset=generators` trains it"):
+        runs[0].prepare()
+
+
+# === Both ===
+
+
 @pytest.mark.landing
 def test_electra_from_end_to_end(tmp_path):
     flags = ("--preset=smoke", f"--output_dir={tmp_path}", "--seeds=1")
@@ -228,3 +292,10 @@ def test_electra_from_end_to_end(tmp_path):
     assert "generator of 1 layers, detector's rate 0.002, generator's" in printed
     again = run_binary("electra.road_map", *flags, check=True).stdout
     assert again.count("done before") == len(chosen["runs"])
+    # And its masked language model is what is fine-tuned.
+    flags = ("--preset=smoke", f"--encoders_dir={tmp_path}", "--seeds=1")
+    printed = run_binary(
+        "imm_bert", *flags, f"--output_dir={tmp_path / 'tasks'}", check=True
+    ).stdout
+    for arm in ("none", "mlm", "imm", "imm-k5", "tf-idf, linear"):
+        assert f"| docs-halves | accuracy | {arm} | 1 |" in printed
