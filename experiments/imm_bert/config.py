@@ -47,6 +47,13 @@ class FinetuneConfig:
     contexts: int = setting(5, "Sampled contexts of a prediction (arm imm-k5).")
     bank_size: int = setting(4096, "Predictions that the bank keeps (arm imm).")
 
+    checkpoint: str = setting(
+        "", "Folder of a BERT checkpoint that --project_steps times; none: its size."
+    )
+    project_steps: int = setting(
+        0, "Time so many steps of BERT instead, and project the hours of Table 3."
+    )
+
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""
         for name, known in (("arms", ARMS), ("tasks", TASKS)):
@@ -60,6 +67,8 @@ class FinetuneConfig:
                     )
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
+            if field.name == "project_steps" and value == 0:
+                continue
             if isinstance(value, int | float) and not value > 0:
                 raise ValueError(f"--{field.name} must be positive, found {value}.")
 
@@ -84,5 +93,7 @@ PRESETS = {
         tasks=("sst2-tenth", "ag-news-1000", "cola", "rte", "mrpc"),
         restarts=1,
     ),
+    # Table 3's own size: some steps are timed.
+    "paper": FinetuneConfig(arms=tuple(ARMS), rate=3e-5, restarts=1, project_steps=2),
 }
 GRID = Grid("imm_bert", PRESETS, "training:runs_of", reads_data=True)

@@ -36,7 +36,29 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
-    return {"tasks": tasks(rows)} if rows else {}
+    projected = [row for row in rows if "hours" in row]
+    found = {}
+    if len(projected) < len(rows):
+        found["tasks"] = tasks([row for row in rows if "hours" not in row])
+    if projected:
+        found["projected"] = projections(projected)
+    return found
+
+
+def projections(rows: Sequence[Row]) -> str:
+    """Returns seconds of a step at the paper's size, and hours of its tasks."""
+    names = [*rows[0]["hours"]]
+    lines = [
+        (
+            row["arm"],
+            f"{row['layers']} x {row['width']}",
+            f"{row['step_seconds']:.1f}",
+            *(f"{row['hours'][name]:,.1f}" for name in names),
+        )
+        for row in rows
+    ]
+    titles = ("arm", "layers x width", "seconds of a step")
+    return table((*titles, *(f"hours of {name}" for name in names)), lines)
 
 
 def tasks(rows: Sequence[Row]) -> str:

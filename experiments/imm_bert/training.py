@@ -9,7 +9,11 @@ import pathlib
 import time
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from experiments.imm_bert.building import build
 from experiments.imm_bert.config import ARMS, GRID, FinetuneConfig
+from experiments.imm_bert.projecting import project
 from experiments.imm_bert.report import NEEDS
 from experiments.kit import machine
 from experiments.kit.encoder_config import EncoderConfig
@@ -24,16 +28,7 @@ from rlm_tf.command_line.json_files import write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.examples import Examples
 from rlm_tf.data import LabelledBatches, MaskedCopy, Vocabulary
-from rlm_tf.models import (
-    InBatchContexts,
-    InducedFineTuning,
-    MaskedLanguageModel,
-    SampledPrefixes,
-    SequenceClassifier,
-)
-from rlm_tf.restricted import KneserNey
-
-_FLOOR = 1e-6
+from rlm_tf.models import MaskedLanguageModel, SequenceClassifier
 
 
 class TaskRun(NamedTuple):
@@ -83,7 +78,9 @@ class TaskRun(NamedTuple):
 
 
 def runs_of(config: FinetuneConfig, seeds: list[int]) -> list[Run]:
-    """Returns the runs of a grid."""
+    """Returns the runs of a grid, or those that are timed in its place."""
+    if config.project_steps:
+        return [_projected(config, arm, seeds[0]) for arm in config.arms]
     runs = [
         TaskRun(config, arm, task, seed, restart)
         for seed in seeds
@@ -101,6 +98,25 @@ def runs_of(config: FinetuneConfig, seeds: list[int]) -> list[Run]:
         )
         for run in runs
     ]
+
+
+def _projected(config: FinetuneConfig, arm: str, seed: int) -> Run:
+    """Returns the run that times some steps of an arm."""
+    settings = {**dataclasses.asdict(config), "arms": arm, "seed": seed}
+
+    def timed(_: Any, folder: pathlib.Path) -> dict[str, Any]:
+        return {
+            "name": folder.name,
+            "command": command_of(GRID, config, seed, arms=arm),
+            "arm": arm,
+            **project(arm, config, seed),
+            "machine": machine.environment()["machine"],
+            "commit": machine.commit(),
+            "finished": time.strftime("%Y-%m-%d"),
+        }
+
+    needs = ("name", "arm", "hours")
+    return Run(f"project-{arm}", settings, lambda: None, timed, needs)
 
 
 class Prepared(NamedTuple):
@@ -170,33 +186,29 @@ def _wrapped(
 ) -> Wrapped:
     """Returns the classifier with masked words, and IMM where the arm has it."""
     config, (masked_model, vocabulary, examples) = run.config, prepared
-    restricted: KneserNey | None = None
-    contexts: InBatchContexts | SampledPrefixes | None = None
-    kind = ARMS[run.arm].get("contexts")
-    if kind is not None:
-        restricted = _bigram(config, vocabulary)
-    if kind == "bank":
-        contexts = InBatchContexts(bank_size=config.bank_size)
-    elif kind == "sampled":
+
+    def text() -> np.ndarray:
+        return _pre_training_text(config, vocabulary)
+
+    def rows() -> np.ndarray:
         length = TASKS[run.task].length
         with native_silence():
-            rows = LabelledBatches(examples.train, vocabulary, length, 1).tokens
-        contexts = SampledPrefixes(rows, config.contexts)
-    model = InducedFineTuning(
+            return LabelledBatches(examples.train, vocabulary, length, 1).tokens
+
+    model = build(
+        run.arm,
+        config,
         classifier,
         masked_model,
-        restricted,
-        contexts,
-        mlm_weight=config.mlm_weight,
-        coefficient=config.coefficient,
-        clip_norm=classifier.clip_norm,
+        text=text,
+        rows=rows,
         seed=run.seed,
     )
     return Wrapped(model, MaskedCopy(vocabulary, seed=run.seed))
 
 
-def _bigram(config: FinetuneConfig, vocabulary: Vocabulary) -> KneserNey:
-    """Returns P_hat of pieces, counted on the text that the encoder was trained on."""
+def _pre_training_text(config: FinetuneConfig, vocabulary: Vocabulary) -> np.ndarray:
+    """Returns the pieces that the encoder was trained on, int `[N]`."""
     names = ("corpus", "fraction", "pieces")
     text = read_encoder_text(EncoderConfig(**{n: getattr(config, n) for n in names}))
     if text.vocabulary.tokens != vocabulary.tokens:
@@ -205,5 +217,4 @@ def _bigram(config: FinetuneConfig, vocabulary: Vocabulary) -> KneserNey:
             "vocabulary than the encoder's."
         )
     rows = text.train.tokens
-    stream = rows[rows != text.train.ids.padding]
-    return KneserNey(2).fit(stream, len(vocabulary)).with_floor(_FLOOR)
+    return rows[rows != text.train.ids.padding]

@@ -14,6 +14,7 @@ from experiments.electra.config import PRESETS as ELECTRA
 from experiments.electra.config import ElectraConfig
 from experiments.electra.pretraining import runs_of, standalone_name
 from experiments.electra.standalone import first_rows, n_gram_detector
+from experiments.imm_bert import projecting
 from experiments.imm_bert import report as imm_bert_report
 from experiments.imm_bert.config import PRESETS as IMM_BERT
 from experiments.imm_bert.config import FinetuneConfig
@@ -264,6 +265,21 @@ def test_fine_tuning_needs_an_encoder(tmp_path):
     assert len({run.name for run in runs}) == len(runs) == 4
     with pytest.raises(FileNotFoundError, match="--preset=generators` trains it"):
         runs[0].prepare()
+
+
+def test_hours_at_the_size_of_table_3(tmp_path, monkeypatch):
+    tiny = {**projecting._BERT, "num_layers": 1, "width": 8, "num_heads": 2}
+    monkeypatch.setattr(projecting, "_BERT", tiny)
+    monkeypatch.setattr(projecting, "_PIECES", 40)
+    config = dataclasses.replace(IMM_BERT["paper"], project_steps=1)
+    names = [run.name for run in imm_bert_runs(config, [1, 2])]
+    assert names == [f"project-{arm}" for arm in config.arms]
+    found = {"arm": "imm", **projecting.project("imm", config, 1)}
+    # Three epochs of 8,551 examples in steps of 32.
+    hours = 3 * 8551 / 32 * found["step_seconds"] / 3600
+    assert found["hours"]["cola"] == pytest.approx(hours)
+    text = imm_bert_report.report([found], tmp_path)
+    assert "| imm | 1 x 8 |" in text and "| hours of qnli |" in text
 
 
 # === Both ===

@@ -1,0 +1,90 @@
+"""How long Table 3 would take with an encoder of its size."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from experiments.imm_bert.building import build
+from experiments.imm_bert.config import ARMS, FinetuneConfig
+from experiments.kit.timing import train_function_step
+from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
+from rlm_tf.layers import TransformerEncoder
+from rlm_tf.models import MaskedLanguageModel, SequenceClassifier
+
+# Rows of a step that is timed, and tokens of a row; a step of a run has more rows.
+_ROWS, _LENGTH, _MASKED = 2, 128, 19
+_EPOCHS = 3
+# Training examples of GLUE's tasks in Table 3, as published; MRPC as GLUE cuts it.
+_EXAMPLES = {"cola": 8551, "mrpc": 3668, "qnli": 104_743, "rte": 2490}
+# Of BERT-base (Devlin et al. 2019), uncased.
+_BERT: dict[str, Any] = {
+    "num_layers": 12,
+    "width": 768,
+    "num_heads": 12,
+    "num_segments": 2,
+    "max_length": 512,
+    "positions": "absolute",
+    "norm": "post",
+}
+_PIECES = 30_522
+_MASK = ENCODER_RESERVED.index("[MASK]")
+
+
+def project(arm: str, config: FinetuneConfig, seed: int) -> dict[str, Any]:
+    """Returns seconds of a step of an arm, and hours of three epochs of each task.
+
+    Args:
+        arm: Of `ARMS`.
+        config: Its `checkpoint` gives the size; none: that of BERT-base.
+        seed: Of weights and of the tokens, which are random.
+    """
+    encoder = (
+        TransformerEncoder.from_checkpoint(config.checkpoint)
+        if config.checkpoint
+        else TransformerEncoder(_PIECES, **_BERT, seed=seed)
+    )
+    size = encoder.vocabulary_size
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(len(ENCODER_RESERVED), size, (_ROWS, _LENGTH), np.int32)
+    positions = np.zeros_like(tokens)
+    positions[:, 1 : 1 + _MASKED] = 1
+    model: Any = SequenceClassifier(encoder, 2, clip_norm=1.0, seed=seed)
+    if ARMS[arm]:
+        model = build(
+            arm,
+            config,
+            model,
+            MaskedLanguageModel(encoder, seed=seed),
+            text=tokens.ravel,
+            rows=lambda: tokens,
+            seed=seed,
+        )
+    model.compile(keras.optimizers.Adamax(config.rate, beta_2=0.98, epsilon=1e-6))
+    inputs: tuple[Any, ...] = (tokens, np.zeros_like(tokens))
+    if ARMS[arm]:
+        inputs += (np.where(positions, _MASK, tokens).astype(np.int32), positions)
+    batch = (tuple(map(tf.constant, inputs)), tf.constant([0, 1], tf.int32))
+    step = train_function_step(model, [batch])
+    times = []
+    for number in range(config.project_steps + 1):
+        began = time.perf_counter()
+        step()
+        if number:
+            times.append(time.perf_counter() - began)
+    seconds = float(np.median(times)) * config.batch_size / _ROWS
+    return {
+        "layers": encoder.num_layers,
+        "width": encoder.width,
+        "pieces": size,
+        "timed_rows": _ROWS,
+        "step_seconds": seconds,
+        "hours": {
+            task: _EPOCHS * number / config.batch_size * seconds / 3600
+            for task, number in _EXAMPLES.items()
+        },
+    }
