@@ -32,12 +32,6 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "random-last-annealed": {"annealed": True, "paired": False, "pooling": "last"},
     # As patient as any: what only takes longer is told from what does not come.
     "base-last-patient": {"annealed": True, "pooling": "last", "patient": True},
-    "random-last-patient": {
-        "annealed": True,
-        "paired": False,
-        "pooling": "last",
-        "patient": True,
-    },
     # As the best arm, likewise.
     "random-full-last-annealed": {
         "phase_two": "raml",
@@ -154,7 +148,6 @@ PRESETS = {
             "base-last-patient",
             "full-last-annealed",
             "random-last-annealed",
-            "random-last-patient",
             "random-full-last-annealed",
         ),
         sentence_lengths=(20,),
