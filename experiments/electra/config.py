@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments.kit.encoder_config import EncoderConfig
 from experiments.kit.grids import Grid
+from experiments.kit.task_list import TASKS
 from rlm_tf.command_line.flags import setting
 
 # Whose embeddings a detector has, and whether both networks have an optimiser of their
@@ -54,6 +55,12 @@ class ElectraConfig(EncoderConfig):
     )
     standalone_steps: int = setting(3000, "Steps that these were trained.")
     stage: str = setting("main", f"Which tables the runs are in: {', '.join(STAGES)}.")
+    tasks: tuple[str, ...] = setting(
+        (), f"Fine-tune finished encoders in place of that: {', '.join(TASKS)}."
+    )
+    encoders_dir: str = setting("runs/electra", "The --output_dir of these encoders.")
+    task_rate: float = setting(1e-3, "The highest of fine-tuning, of AdaMax.")
+    task_steps: int = setting(600, "Of 20 epochs at most, and 3 at least.")
     project_steps: int = setting(
         0, "Time so many steps instead, and project the hours of all."
     )
@@ -76,6 +83,14 @@ class ElectraConfig(EncoderConfig):
         for name in ("generators", "rates", "weights"):
             if any(not value > 0 for value in getattr(self, name)):
                 raise ValueError(f"--{name} must be positive numbers.")
+        for task in self.tasks:
+            if task not in TASKS:
+                raise ValueError(
+                    f"--tasks must be some of {', '.join(TASKS)}; found {task}."
+                )
+        for name in ("task_rate", "task_steps"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"--{name} must be positive.")
         for name in self.standalone:
             layers, _, seed = name.partition(":")
             if not (layers.isdigit() and seed.isdigit()):
@@ -137,6 +152,13 @@ PRESETS = {
     ),
     "small": dataclasses.replace(
         _SMALL, arms=("original", "decoupled"), generators=(1, 4)
+    ),
+    # Behind `generators` and `small`.
+    "tasks": dataclasses.replace(
+        _SMALL,
+        arms=("masked", "original", "decoupled"),
+        generators=(1, 4),
+        tasks=("sst2-tenth", "ag-news-1000"),
     ),
     # One seed: generators between, and the steps from one method to the other.
     "between": dataclasses.replace(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.electra.report import NEEDS, Row, detectors, primary
+from experiments.electra.chosen_rows import NEEDS, Row, detectors, masked_rows, primary
 from experiments.electra.report import tables as tables_of_rows
 from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
@@ -31,6 +31,7 @@ _MADE_BY: MadeBy = {
     "generators": _command("generators", "1,2,3"),
     **dict.fromkeys(("detection", "ranking", "frequency", "sizes"), _MAIN),
     "rates": _command("rates", "9"),
+    "tasks": _command("tasks", "1,2,3"),
     "road_map": _command("small", "1").replace("electra ", "electra.road_map "),
     "sweep": _command("sweep", "1"),
     "projected": (
@@ -61,9 +62,7 @@ def headline(folder: pathlib.Path) -> str:
             f"{arm} with {layers} layers {_f1(found, arm, layers):.3f}"
             for arm, layers in cells
         )
-    masked = sorted(
-        (row for row in rows if "test" in row), key=lambda row: row["generator"]
-    )
+    masked = sorted(masked_rows(rows), key=lambda row: row["generator"])
     nats = ", ".join(
         f"{row['generator']} layers {row['test']['nll']:.2f} nats (seed {row['seed']})"
         for row in masked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import pathlib
 import time
@@ -11,9 +10,11 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from experiments.electra.config import ARMS, CHOSEN, GENERATOR_RATE, GRID, ElectraConfig
+from experiments.electra.chosen_rows import NEEDS
+from experiments.electra.config import ARMS, CHOSEN, GRID, ElectraConfig
+from experiments.electra.finetuning import task_run
+from experiments.electra.naming import ElectraRun, name_of, standalone_name
 from experiments.electra.projecting import project
-from experiments.electra.report import NEEDS
 from experiments.electra.standalone import (
     LOOKED_AT,
     StandaloneScores,
@@ -55,46 +56,8 @@ _MOST_PLACES = 5000
 _MAKES_TEXTS = "python -m experiments.electra --preset=generators --seeds=1,2"
 
 
-class ElectraRun(NamedTuple):
-    """A run that may begin.
-
-    Attributes:
-        config: The grid that it belongs to.
-        arm: Of `ARMS`.
-        generator: Layers of the generator, or of the only encoder.
-        rate: Of the detector, or of all.
-        weight: Of the detector's loss.
-        seed: Of weights, dropout, masking and the order of rows.
-    """
-
-    config: ElectraConfig
-    arm: str
-    generator: int
-    rate: float
-    weight: float
-    seed: int
-
-    @property
-    def chosen(self) -> dict[str, Any]:
-        """What the run has of settings that are lists."""
-        found: dict[str, Any] = {"arms": self.arm, "generators": self.generator}
-        return {**found, "rates": self.rate, "weights": self.weight}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What identifies the run."""
-        settings = {**dataclasses.asdict(self.config), **self.chosen, "seed": self.seed}
-        if self.arm == "masked":
-            # It has no detector.
-            names = ("weights", "standalone", "standalone_steps", "generator_rate")
-            settings |= dict.fromkeys(names)
-        elif ARMS[self.arm]["optimizers"] == 1:
-            settings["generator_rate"] = None
-        return settings
-
-
 def runs_of(config: ElectraConfig, seeds: list[int]) -> list[Run]:
-    """Returns the runs of a grid."""
+    """Returns the runs of a grid, or those that fine-tune what it has made."""
     runs = [
         ElectraRun(config, arm, generator, rate, weight, seed)
         for seed in seeds
@@ -104,6 +67,9 @@ def runs_of(config: ElectraConfig, seeds: list[int]) -> list[Run]:
         for weight in config.weights
         if arm != "masked" or weight == config.weights[0]
     ]
+    if config.tasks:
+        folder = pathlib.Path(config.encoders_dir)
+        return [task_run(run, task, folder) for run in runs for task in config.tasks]
     return [
         Run(
             name_of(run),
@@ -114,29 +80,6 @@ def runs_of(config: ElectraConfig, seeds: list[int]) -> list[Run]:
         )
         for run in runs
     ]
-
-
-def name_of(run: ElectraRun) -> str:
-    """Returns the name of a run, and of its folder."""
-    config = run.config
-    kind = f"{run.arm}-g{run.generator}-rate{run.rate:g}"
-    if run.arm != "masked" and run.weight != 50.0:
-        kind += f"-weight{run.weight:g}"
-    if ARMS[run.arm].get("optimizers") == 2 and config.generator_rate != GENERATOR_RATE:
-        kind += f"-generator{config.generator_rate:g}"
-    if config.project_steps:
-        return f"project-{config.layers}x{config.width}-{kind}"
-    stage = "" if config.stage == "main" else f"{config.stage}-"
-    return f"{stage}{config.steps}steps-{kind}-seed{run.seed}"
-
-
-def standalone_name(config: ElectraConfig, generator: str) -> str:
-    """Returns the name of the run that `LAYERS:SEED` means."""
-    layers, _, seed = generator.partition(":")
-    steps = config.standalone_steps
-    config = dataclasses.replace(config, steps=steps, project_steps=0, stage="main")
-    rate = CHOSEN["masked"]
-    return name_of(ElectraRun(config, "masked", int(layers), rate, 50.0, int(seed)))
 
 
 class Prepared(NamedTuple):

@@ -6,10 +6,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from experiments.kit.drawing import distinct, table, with_deviation
-from experiments.kit.paired import less
+from experiments.kit.drawing import table
+from experiments.kit.task_tables import task_table
 
 Row = Mapping[str, Any]
 # What a row must have to be reported.
@@ -39,7 +37,12 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     projected = [row for row in rows if "hours" in row]
     found = {}
     if len(projected) < len(rows):
-        found["tasks"] = tasks([row for row in rows if "hours" not in row])
+        found["tasks"] = task_table(
+            [row for row in rows if "hours" not in row],
+            order=_ORDER,
+            bases=("none", "mlm"),
+            published=PUBLISHED,
+        )
     if projected:
         found["projected"] = projections(projected)
     return found
@@ -59,68 +62,3 @@ def projections(rows: Sequence[Row]) -> str:
     ]
     titles = ("arm", "layers x width", "seconds of a step")
     return table((*titles, *(f"hours of {name}" for name in names)), lines)
-
-
-def tasks(rows: Sequence[Row]) -> str:
-    """Returns the table of scores, 100 times, restarts of a seed averaged."""
-    lines: list[tuple[Any, ...]] = []
-    for task in distinct(row["task"] for row in rows):
-        own = [row for row in rows if row["task"] == task]
-        metric = next(iter(own[0]["test"]))
-        arms = {
-            arm: _by_seeds([row for row in own if row["arm"] == arm], metric)
-            for arm in _ORDER
-            if any(row["arm"] == arm for row in own)
-        }
-        for arm, found in arms.items():
-            lines.append(
-                (
-                    task,
-                    metric,
-                    arm,
-                    len(found),
-                    with_deviation([row["score"] for row in found], 1),
-                    *(
-                        less(base, arms, found, "score", digits=1)
-                        for base in ("none", "mlm")
-                    ),
-                    with_deviation([row["seconds"] for row in found], 0),
-                    PUBLISHED.get((task, arm), ""),
-                )
-            )
-        for peer, title in (("tfidf", "tf-idf, linear"), ("majority", "majority")):
-            scores = [
-                100 * row["peers"][peer][metric]
-                for row in own
-                if row["arm"] == _ORDER[0] and row["restart"] == 0
-            ]
-            if scores:
-                shown = with_deviation(scores, 1)
-                lines.append((task, metric, title, len(scores), shown, "", "", "", ""))
-    titles = (
-        "task",
-        "metric",
-        "arm",
-        "seeds",
-        "test",
-        "less `none`, ± 2 standard errors",
-        "less `mlm`",
-        "seconds",
-        "the paper",
-    )
-    return table(titles, lines, (0, 1, 2))
-
-
-def _by_seeds(rows: Sequence[Row], metric: str) -> list[Row]:
-    """Returns a row a seed, with the mean score of its restarts."""
-    found: list[Row] = []
-    for seed in sorted({row["seed"] for row in rows}):
-        own = [row for row in rows if row["seed"] == seed]
-        found.append(
-            {
-                "seed": seed,
-                "score": 100 * float(np.mean([row["test"][metric] for row in own])),
-                "seconds": float(np.mean([row["seconds"] for row in own])),
-            }
-        )
-    return found

@@ -12,7 +12,8 @@ from experiments.electra import report as electra_report
 from experiments.electra import road_map
 from experiments.electra.config import PRESETS as ELECTRA
 from experiments.electra.config import ElectraConfig
-from experiments.electra.pretraining import runs_of, standalone_name
+from experiments.electra.naming import standalone_name
+from experiments.electra.pretraining import runs_of
 from experiments.electra.standalone import first_rows, n_gram_detector
 from experiments.imm_bert import projecting
 from experiments.imm_bert import report as imm_bert_report
@@ -92,7 +93,11 @@ def test_report_of_detectors(tmp_path):
     del swept["standalone"], swept["joint"]
     lost = {**swept, "stage": "main"}
     rows += [_MASKED, swept, lost, _detector_row("decoupled", 4, 1, 0.3, stage="sweep")]
+    for arm, gain in _GAINS.items():
+        row = _task_row(f"{arm}", 1, 0, 0.7 + gain)
+        rows.append({**row, "generator": 4, "rate": 1e-3})
     text = electra_report.report(rows, tmp_path)
+    assert "| sst2-tenth | accuracy | decoupled, 4 layers | 1 | 80.0 | +10.0 |" in text
     assert "| 4 layers | 1 | 4.250 | 40.0 | 9.0 |" in text
     assert "| n-gram of both sides |  | 3.500 | 45.0 |  |" in text
     # Beside the original of as many layers, seed by seed; and larger less smaller.
@@ -115,6 +120,9 @@ def test_runs_have_names_of_their_own_and_detectors_need_texts(tmp_path):
     assert (
         standalone_name(ElectraConfig(), "2:3") == "3000steps-masked-g2-rate0.001-seed3"
     )
+    config = dataclasses.replace(ELECTRA["tasks"], encoders_dir=str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="same command without --tasks"):
+        runs_of(config, [1])[0].prepare()
     config = dataclasses.replace(ELECTRA["smoke"], arms=("decoupled",))
     (run,) = runs_of(config, [1])
     with pytest.raises(FileNotFoundError, match="--preset=generators"):
@@ -129,6 +137,8 @@ def test_runs_have_names_of_their_own_and_detectors_need_texts(tmp_path):
         ({"steps": 10, "looks": 3}, "--steps must be a multiple of --looks"),
         ({"rates": (0.0,)}, "--rates must be positive"),
         ({"stage": "last"}, "--stage must be one of main, rates, sweep"),
+        ({"tasks": ("x",)}, "--tasks must be some of sst2-tenth, .*; found x"),
+        ({"task_rate": 0.0}, "--task_rate must be positive"),
         ({"dropout": 1.0}, r"--dropout must lie in \[0, 1\)"),
     ],
 )
@@ -308,6 +318,12 @@ def test_electra_from_end_to_end(tmp_path):
     assert "generator of 1 layers, detector's rate 0.002, generator's" in printed
     again = run_binary("electra.road_map", *flags, check=True).stdout
     assert again.count("done before") == len(chosen["runs"])
+    # Its detectors are fine-tuned.
+    task = ("--tasks=docs-halves", "--task_steps=20", f"--encoders_dir={tmp_path}")
+    flags = ("--preset=smoke", f"--output_dir={tmp_path / 'tuned'}", "--seeds=1")
+    printed = run_binary("electra", *flags, *task, check=True).stdout
+    for arm in ("masked, 1 layer", "decoupled, 1 layer", "tf-idf, linear"):
+        assert f"| docs-halves | accuracy | {arm} | 1 |" in printed
     # And its masked language model is what is fine-tuned.
     flags = ("--preset=smoke", f"--encoders_dir={tmp_path}", "--seeds=1")
     printed = run_binary(
