@@ -21,7 +21,7 @@ from rlm_tf.evaluation import (
 
 # Rows of validation text that are scored at every look, and rows that n-grams judge.
 LOOKED_AT = 512
-_JUDGED = 1024
+_JUDGED = 384
 _PLACES = 512
 
 
