@@ -21,6 +21,7 @@ from rlm_tf.models.bmi.pair_scorer import PairScorer
 from rlm_tf.models.bmi.pairs import flat_pairs
 from rlm_tf.models.bmi.phase_two import PHASES_TWO, PhaseTwo
 from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
+from rlm_tf.models.bmi.scaled_gradient import scaled_gradient
 from rlm_tf.models.bmi.two_optimizers import two_optimizers
 from rlm_tf.models.bmi.wrapped_language_model import (
     WrappedLanguageModel,
@@ -32,6 +33,7 @@ from rlm_tf.objective_model.term import (
     TermLoss,
     TermSpec,
     check_coefficient,
+    coefficient_at,
 )
 from rlm_tf.objectives.mutual_information import jsd_proxy
 from rlm_tf.objectives.raml import SCALES, Scale
@@ -85,7 +87,10 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         model: Any language model of this library, or one in `InducedModelMatching`,
             whose terms stay; or a functional Keras model with `hidden_layers`.
         discriminator: None: `PairDiscriminator()`.
-        weight: Of Phase I, a number or a schedule of the optimiser's step.
+        weight: Of Phase I, a number or a schedule of the optimiser's step. A number
+            multiplies the discriminator's gradient, too, as the authors have it; of a
+            schedule that is the gradient of weight 1, so that a weight that falls does
+            not leave the discriminator to its penalty.
         raml_weight: Of Phase II; None: `weight`. (The authors' code has two weights.)
         pooling: phi of a sentence, over its tokens: "max", "last" or "mean".
         phase_two: "raml" or "rl"; None: Phase I alone.
@@ -309,13 +314,18 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         if x_features is None:
             x_features, found = found[:, 0], found[:, 1:]
         others = found.shape[1]
-        scores = self.discriminator(
-            (
-                tf.repeat(x_features, others, axis=0),
-                tf.reshape(found, [-1, found.shape[-1]]),
-            ),
-            training=training,
+        given = (
+            tf.repeat(x_features, others, axis=0),
+            tf.reshape(found, [-1, found.shape[-1]]),
         )
+        if training and callable(self.weight):
+            weight = coefficient_at(self.weight, self.optimizer.iterations)
+            x, y = (scaled_gradient(values, weight) for values in given)
+            scores = self.discriminator((x, y), training=True)
+            inverse = tf.math.divide_no_nan(tf.ones_like(weight), weight)
+            scores = scaled_gradient(scores, inverse)
+        else:
+            scores = self.discriminator(given, training=training)
         scores = tf.reshape(scores, [-1, others])
         joint, marginal = scores[:, 0], scores[:, 1:]
         loss, extra = jsd_proxy(joint, marginal)

@@ -224,6 +224,26 @@ def test_who_gets_which_gradient():
     assert all(gradient is None for gradient in theta)
 
 
+def test_a_falling_weight_leaves_the_discriminator_its_gradient():
+    """The term is multiplied by the weight: what reaches D then is that of weight 1."""
+    element = batch(pairs=8)
+    found = []
+    for weight in (0.25, keras.optimizers.schedules.ExponentialDecay(0.25, 1, 0.5)):
+        bmi = wrapped(weight=weight)
+        bmi.compile(keras.optimizers.SGD(0.0))
+        loss = bmi.objective_terms(*element, True)["mutual_information"].loss
+        found.append((loss, *_gradients(bmi, "mutual_information", element)))
+    (loss, omega, theta), (falling_loss, falling_omega, falling_theta) = found
+    np.testing.assert_array_equal(falling_loss, loss)
+    for value, other in zip(omega, falling_omega, strict=True):
+        if value is not None:
+            np.testing.assert_allclose(
+                tf.convert_to_tensor(other), tf.convert_to_tensor(value), rtol=1e-6
+            )
+    for value, other in zip(theta, falling_theta, strict=True):
+        np.testing.assert_allclose(0.25 * other, value, rtol=1e-6)
+
+
 def test_all_three_pieces_teach_the_language_model():
     """Words that occur in one kind of piece alone get a gradient in Phase I."""
     bmi = wrapped(language_model(tied=False))
