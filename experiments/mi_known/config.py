@@ -20,7 +20,9 @@ class KnownConfig:
     gaussian_steps: int = setting(3000, "Training steps of a critic.")
     gaussian_batch: int = setting(128, "Fresh pairs of a step.")
     gaussian_units: int = setting(256, "Of each of two hidden layers.")
-    gaussian_test: int = setting(20, "Batches that estimate after training.")
+    gaussian_test: int = setting(
+        400, "Batches that estimate after training, a multiple of 8."
+    )
     markov_states: int = setting(30, "States of the chain.")
     markov_spread: float = setting(0.1, "Of the Dirichlet that draws its rows.")
     markov_tokens: int = setting(200_000, "Length of the text.")
@@ -41,6 +43,10 @@ class KnownConfig:
                 raise ValueError(
                     f"--{field.name} must be at least {least}, found {value}."
                 )
+        if self.gaussian_test % 8:
+            raise ValueError(
+                f"--gaussian_test must be a multiple of 8, found {self.gaussian_test}."
+            )
         if self.folds < 3 or self.markov_states < 2 or self.gaussian_batch < 2:
             raise ValueError(
                 "--folds must be at least 3, --markov_states and --gaussian_batch 2."
@@ -54,7 +60,7 @@ PRESETS = {
         gaussian_information=(2.0,),
         gaussian_steps=20,
         gaussian_units=16,
-        gaussian_test=2,
+        gaussian_test=8,
         markov_tokens=2000,
         markov_gaps=(0,),
         topic_sentences=300,

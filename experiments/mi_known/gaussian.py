@@ -15,8 +15,12 @@ import tqdm
 from experiments.mi_known.config import KnownConfig
 from rlm_tf.objectives import mutual_information as bounds
 
-# From scores of every x with every y, `[N, N]`.
-Scores = Callable[[tf.Tensor], tf.Tensor]
+# From scores of every x with every y, `[N, N]`, to what a critic is trained by.
+Objective = Callable[[tf.Tensor], tf.Tensor]
+# From scores of test batches, `[batches, N, N]`, to an estimate.
+Reader = Callable[[tf.Tensor], float]
+# Test batches are parted into so many, for a deviation.
+_PARTS = 4
 _RATE = 5e-4
 
 
@@ -26,11 +30,11 @@ def correlation(information: float, pairs: int) -> float:
 
 
 def split(scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the scores on the diagonal `[N]`, and all others."""
-    number = scores.shape[0]
+    """Returns the scores on diagonals `[..., N]`, and all others `[..., N (N - 1)]`."""
+    number = scores.shape[-1]
     apart = np.flatnonzero(~np.eye(number, dtype=bool).reshape(-1))
-    joint = tf.linalg.diag_part(scores)
-    return joint, tf.gather(tf.reshape(scores, [-1]), apart)
+    flat = tf.reshape(scores, [*scores.shape[:-2], number * number])
+    return tf.linalg.diag_part(scores), tf.gather(flat, apart, axis=-1)
 
 
 def _proxy(scores: tf.Tensor) -> tf.Tensor:
@@ -40,28 +44,56 @@ def _proxy(scores: tf.Tensor) -> tf.Tensor:
     )
 
 
+# What critics are trained by.
+OBJECTIVES: Mapping[str, Objective] = {
+    "jsd": _proxy,
+    "mine": lambda scores: bounds.mine_bound(*split(scores)).loss,
+    "nwj": lambda scores: bounds.nwj_bound(*split(scores)).loss,
+    "info_nce": lambda scores: tf.reduce_mean(bounds.info_nce(scores).loss),
+}
+
+
+def pooled_mine(scores: tf.Tensor) -> float:
+    """Reads Eq. (4) off all batches together."""
+    return -float(bounds.mine_bound(*split(scores)).loss)
+
+
+def batches_mine(scores: tf.Tensor) -> float:
+    """Reads Eq. (4) off each batch; their mean is above that of all, and no bound."""
+    return float(np.mean([pooled_mine(each[tf.newaxis]) for each in scores]))
+
+
+def held_out_nwj(scores: tf.Tensor) -> float:
+    """Reads NWJ off half of the batches, with the best constant of the others."""
+    half = len(scores) // 2
+    _, apart = split(scores[:half])
+    constant = float(tf.reduce_logsumexp(apart)) - math.log(int(tf.size(apart)))
+    found = bounds.nwj_bound(*split(scores[half:]), log_baseline=constant)
+    return -float(found.loss)
+
+
 # By estimator: what its critic is trained by, and what is read off its scores.
-ESTIMATORS: Mapping[str, tuple[Scores, Scores]] = {
-    "Eq. (6), read by MINE": (
-        _proxy,
-        lambda scores: -bounds.mine_bound(*split(scores)).loss,
-    ),
-    "MINE": (
-        lambda scores: bounds.mine_bound(*split(scores)).loss,
-        lambda scores: -bounds.mine_bound(*split(scores)).loss,
-    ),
+ESTIMATORS: Mapping[str, tuple[str, Reader]] = {
+    "Eq. (6), read by MINE": ("jsd", pooled_mine),
+    "the same, the mean of batches (no bound)": ("jsd", batches_mine),
+    "Eq. (6), read by NWJ, constant held out": ("jsd", held_out_nwj),
+    "MINE": ("mine", pooled_mine),
+    "MINE, the mean of batches (no bound)": ("mine", batches_mine),
+    "MINE, read by NWJ, constant held out": ("mine", held_out_nwj),
     "NWJ": (
-        lambda scores: bounds.nwj_bound(*split(scores)).loss,
-        lambda scores: -bounds.nwj_bound(*split(scores)).loss,
+        "nwj",
+        lambda scores: -float(bounds.nwj_bound(*split(scores)).loss),
     ),
-    "SMILE": (
-        # Trained by Eq. (6), as its authors do.
-        _proxy,
-        lambda scores: -bounds.smile_estimate(*split(scores)).loss,
+    # Trained by Eq. (6), as its authors do.
+    "SMILE (no bound)": (
+        "jsd",
+        lambda scores: -float(bounds.smile_estimate(*split(scores)).loss),
     ),
     "InfoNCE": (
-        lambda scores: tf.reduce_mean(bounds.info_nce(scores).loss),
-        lambda scores: -tf.reduce_mean(bounds.info_nce(scores).loss),
+        "info_nce",
+        lambda scores: float(
+            np.mean([-bounds.info_nce(each).loss.numpy().mean() for each in scores])
+        ),
     ),
 }
 
@@ -69,26 +101,25 @@ ESTIMATORS: Mapping[str, tuple[Scores, Scores]] = {
 def gaussian(config: KnownConfig) -> dict[str, Any]:
     """Returns what each estimator says of each information, seed by seed."""
     cells = []
-    # One critic serves two estimators that differ in how it is read.
-    trainers = {
-        name: _Trainer(config, train)
-        for name, (train, _) in ESTIMATORS.items()
-        if name != "SMILE"
-    }
+    # One critic serves all estimators that differ in how it is read.
+    trainers = {name: _Trainer(config, each) for name, each in OBJECTIVES.items()}
     for information in config.gaussian_information:
         found: dict[str, list[dict[str, float]]] = {name: [] for name in ESTIMATORS}
         for seed in tqdm.tqdm(config.seeds, desc=f"{information:g} nats", disable=None):
-            for name, trainer in trainers.items():
+            for objective, trainer in trainers.items():
                 began = time.perf_counter()
-                readers = {name: ESTIMATORS[name][1]}
-                if name == "Eq. (6), read by MINE":
-                    readers["SMILE"] = ESTIMATORS["SMILE"][1]
-                read = trainer.estimates(information, seed, readers)
+                scores = trainer.test_scores(information, seed)
                 seconds = time.perf_counter() - began
-                for reader, (mean, deviation) in read.items():
-                    found[reader].append(
-                        {"mean": mean, "deviation": deviation, "seconds": seconds}
-                    )
+                for name, (trained_by, read) in ESTIMATORS.items():
+                    if trained_by == objective:
+                        parts = [read(part) for part in tf.split(scores, _PARTS)]
+                        found[name].append(
+                            {
+                                "mean": read(scores),
+                                "deviation": float(np.std(parts, ddof=1)),
+                                "seconds": seconds,
+                            }
+                        )
         cells += [
             {"estimator": name, "information": information, "runs": runs}
             for name, runs in found.items()
@@ -99,7 +130,7 @@ def gaussian(config: KnownConfig) -> dict[str, Any]:
 class _Trainer:
     """Trains critics T(x, y) = f(x) . g(y) by one objective, traced once."""
 
-    def __init__(self, config: KnownConfig, objective: Scores) -> None:
+    def __init__(self, config: KnownConfig, objective: Objective) -> None:
         self.config = config
         self._objective = objective
         keras.utils.set_random_seed(0)
@@ -124,10 +155,8 @@ class _Trainer:
             ]
         )
 
-    def estimates(
-        self, information: float, seed: int, readers: Mapping[str, Scores]
-    ) -> dict[str, tuple[float, float]]:
-        """Trains a critic anew; returns means and deviations over test batches."""
+    def test_scores(self, information: float, seed: int) -> tf.Tensor:
+        """Trains a critic anew; returns its scores of test batches, `[.., N, N]`."""
         config = self.config
         self._rho.assign(correlation(information, config.gaussian_pairs))
         self._seed.assign(seed)
@@ -139,16 +168,13 @@ class _Trainer:
             if "learning_rate" not in variable.path:
                 variable.assign(tf.zeros_like(variable.value))
         self._steps()
-        read: dict[str, list[float]] = {name: [] for name in readers}
-        for batch in range(config.gaussian_test):
-            step = tf.constant(config.gaussian_steps + batch, tf.int64)
-            scores = self._scores(step)
-            for name, reader in readers.items():
-                read[name].append(float(reader(scores)))
-        return {
-            name: (float(np.mean(values)), float(np.std(values, ddof=1)))
-            for name, values in read.items()
-        }
+        first = config.gaussian_steps
+        return tf.stack(
+            [
+                self._scores(tf.constant(first + batch, tf.int64))
+                for batch in range(config.gaussian_test)
+            ]
+        )
 
     def _train(self) -> None:
         for step in tf.range(self.config.gaussian_steps, dtype=tf.int64):

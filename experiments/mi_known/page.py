@@ -11,7 +11,7 @@ from experiments.kit.rows import Rows
 from experiments.mi_known.report import tables as tables_of_parts
 
 # Nats of which no share is told.
-_LITTLE = 0.1
+_LITTLE = 0.5
 _PARTS = ("gaussian", "markov", "topic")
 ABOUT = About(
     "BMI, section 4.2 (its instrument)",

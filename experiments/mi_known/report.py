@@ -49,7 +49,7 @@ def gaussian_table(numbers: Numbers) -> str:
         )
     titles = [f"{truth:g} nats" for truth in truths]
     return table(
-        ("estimator", *titles, f"deviation of batches at {truths[-1]:g} nats"), lines
+        ("estimator", *titles, f"deviation of quarters at {truths[-1]:g} nats"), lines
     )
 
 
