@@ -53,9 +53,15 @@ OBJECTIVES: Mapping[str, Objective] = {
 }
 
 
+def pooled(scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the scores on diagonals and all others, of all batches, `[n]` each."""
+    joint, apart = split(scores)
+    return tf.reshape(joint, [-1]), tf.reshape(apart, [-1])
+
+
 def pooled_mine(scores: tf.Tensor) -> float:
     """Reads Eq. (4) off all batches together."""
-    return -float(bounds.mine_bound(*split(scores)).loss)
+    return -float(bounds.mine_bound(*pooled(scores)).loss)
 
 
 def batches_mine(scores: tf.Tensor) -> float:
@@ -66,9 +72,9 @@ def batches_mine(scores: tf.Tensor) -> float:
 def held_out_nwj(scores: tf.Tensor) -> float:
     """Reads NWJ off half of the batches, with the best constant of the others."""
     half = len(scores) // 2
-    _, apart = split(scores[:half])
+    _, apart = pooled(scores[:half])
     constant = float(tf.reduce_logsumexp(apart)) - math.log(int(tf.size(apart)))
-    found = bounds.nwj_bound(*split(scores[half:]), log_baseline=constant)
+    found = bounds.nwj_bound(*pooled(scores[half:]), log_baseline=constant)
     return -float(found.loss)
 
 
@@ -82,12 +88,12 @@ ESTIMATORS: Mapping[str, tuple[str, Reader]] = {
     "MINE, read by NWJ, constant held out": ("mine", held_out_nwj),
     "NWJ": (
         "nwj",
-        lambda scores: -float(bounds.nwj_bound(*split(scores)).loss),
+        lambda scores: -float(bounds.nwj_bound(*pooled(scores)).loss),
     ),
     # Trained by Eq. (6), as its authors do.
     "SMILE (no bound)": (
         "jsd",
-        lambda scores: -float(bounds.smile_estimate(*split(scores)).loss),
+        lambda scores: -float(bounds.smile_estimate(*pooled(scores)).loss),
     ),
     "InfoNCE": (
         "info_nce",
