@@ -27,6 +27,13 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "full-annealed": {"phase_two": "raml", "annealed": True},
     "full-last-annealed": {"phase_two": "raml", "annealed": True, "pooling": "last"},
     "rl-annealed": {"phase_two": "rl", "annealed": True},
+    # Its likelihood of near sentences without the discriminator's rewards.
+    "uniform-full-last-annealed": {
+        "phase_two": "raml",
+        "annealed": True,
+        "pooling": "last",
+        "uniform": True,
+    },
     # Pairs that share nothing.
     "random-annealed": {"annealed": True, "paired": False},
     "random-last-annealed": {"annealed": True, "paired": False, "pooling": "last"},
@@ -147,6 +154,7 @@ PRESETS = {
             "base-last-annealed",
             "base-last-patient",
             "full-last-annealed",
+            "uniform-full-last-annealed",
             "random-last-annealed",
             "random-full-last-annealed",
         ),

@@ -38,6 +38,8 @@ from rlm_tf.training import (
 # Of the texts that choose and judge, whatever the run's seed.
 _VALID_SEED, _TEST_SEED = 1001, 1002
 _SAID_ROWS = 100
+# With this temperature no reward tells sentences apart.
+_UNIFORM = 1e9
 
 
 class SourceRun(NamedTuple):
@@ -175,6 +177,7 @@ def _regularised(run: SourceRun, model: keras.Model, steps: int) -> keras.Model:
         raml_weight=config.weak_weight,
         pooling=arm.get("pooling", "max"),
         phase_two=arm.get("phase_two"),
+        temperature=_UNIFORM if arm.get("uniform") else 1.0,
         end_id=0,
     )
 
