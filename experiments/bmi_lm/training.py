@@ -50,7 +50,13 @@ from rlm_tf.models import (
 )
 from rlm_tf.objectives.raml import Tail
 from rlm_tf.restricted import KneserNey
-from rlm_tf.training import MetricsLog, ResumableBatches, SwitchPhase, read_metrics_log
+from rlm_tf.training import (
+    HeldOutPairs,
+    MetricsLog,
+    ResumableBatches,
+    SwitchPhase,
+    read_metrics_log,
+)
 
 _EVALUATION_ROWS = 10
 _ORDER = 5
@@ -243,7 +249,9 @@ def train(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> dict[st
         valid,
         monitor="nll",
     )
-    curve = _fit(run, model, data, folder, run.epochs, first, valid)
+    pairs = SentencePairs(corpus.valid, corpus.vocabulary.eos_id, config.pairs)
+    held = [HeldOutPairs(pairs)] if run.phases else []
+    curve = _fit(run, model, data, folder, run.epochs, first, held, valid)
     stages: dict[str, Any] = {"curve": curve}
     with first.best(model):
         stages["scores"] = judge.scores(model)
@@ -261,6 +269,7 @@ def train(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> dict[st
             folder / f"{folder.name}-finetune",
             run.finetune_epochs,
             second,
+            held,
             None,
         )
         with second.best(model):
@@ -279,6 +288,7 @@ def _fit(
     folder: pathlib.Path,
     epochs: int,
     averaging: WeightAveraging,
+    held: list[HeldOutPairs],
     valid: Any,
 ) -> dict[str, list[Any]]:
     """Trains for some epochs, and returns what they logged.
@@ -290,11 +300,12 @@ def _fit(
         folder: Of checkpoints and metrics.
         epochs: How many.
         averaging: Of the weights.
+        held: Looks at held-out pairs.
         valid: Validation text of Two-Tailed Averaging beside it; None: none.
     """
     data.seek(0, 0)
     log = MetricsLog(folder / "metrics.jsonl", seconds=True)
-    callbacks: list[keras.callbacks.Callback] = [averaging]
+    callbacks: list[keras.callbacks.Callback] = [averaging, *held]
     if run.config.two_tailed and valid is not None:
         callbacks.append(TwoTailedAveraging(valid, monitor="nll", name="two_tailed"))
     callbacks.append(log)
@@ -314,6 +325,8 @@ def _fit(
         "two_tailed_loss",
         "mutual_information",
         "pair_accuracy",
+        "val_mine",
+        "val_pair_accuracy",
         "raml",
         "reward",
         "effective_sample_size",

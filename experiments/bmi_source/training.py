@@ -27,6 +27,7 @@ from rlm_tf.layers import LSTMCell, PairDiscriminator
 from rlm_tf.models import BootstrappedMutualInformation, RegularizedLanguageModel
 from rlm_tf.optimizers import DecoupledOptimizer
 from rlm_tf.training import (
+    HeldOutPairs,
     LearningRateHalving,
     MetricsLog,
     NoGain,
@@ -38,6 +39,8 @@ from rlm_tf.training import (
 # Of the texts that choose and judge, whatever the run's seed.
 _VALID_SEED, _TEST_SEED = 1001, 1002
 _SAID_ROWS = 100
+# Of held-out pairs that the discriminator is looked at on.
+_HELD_BATCHES = 50
 # With this temperature no reward tells sentences apart.
 _UNIFORM = 1e9
 
@@ -201,6 +204,9 @@ def train(run: SourceRun, prepared: Prepared, folder: pathlib.Path) -> dict[str,
         "averaged_loss", max_decays=0, reload_best=False, patience=patience
     )
     callbacks: list[keras.callbacks.Callback] = [averaging, log, stop]
+    if ARMS[run.arm].get("paired", "none" not in run.arm):
+        held = SentencePairs(valid, 0, config.pairs, most_tokens=run.length + 1)
+        callbacks.insert(1, HeldOutPairs(held, _HELD_BATCHES))
     if ARMS[run.arm].get("phase_two"):
         no_gain = NoGain("averaged_raw_loss", config.patience)
         callbacks.append(SwitchPhase(no_gain))
@@ -229,6 +235,8 @@ def train(run: SourceRun, prepared: Prepared, folder: pathlib.Path) -> dict[str,
         "valid_curve": losses,
         "raw_curve": [epoch["averaged_raw_loss"] for epoch in epochs],
         "pair_accuracy": epochs[best].get("pair_accuracy"),
+        "held_out_pair_accuracy": epochs[best].get("val_pair_accuracy"),
+        "held_out_mine": epochs[best].get("val_mine"),
         "effective_sample_size": epochs[best].get("effective_sample_size"),
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),

@@ -21,7 +21,7 @@ ABOUT = About(
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""
     rows = Rows(folder)
-    return tables_of_parts({name: rows.read(name) for name in PARTS})
+    return tables_of_parts({name: rows.read(name) for name in PARTS if name in rows})
 
 
 def headline(folder: pathlib.Path) -> str:

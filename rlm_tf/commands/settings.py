@@ -72,6 +72,9 @@ class TrainSettings:
         "meanwhile (BMI), and the export scores pairs of texts.",
     )
     bmi_weight: float = setting(0.1, "Of BMI, both phases, at first.")
+    bmi_raml_weight: float | None = setting(
+        None, "Of its second phase, always; by default that of the first."
+    )
     bmi_half_life: int | None = setting(
         None, "Epochs after each of which that weight is halved; by default it stays."
     )
@@ -291,6 +294,7 @@ def check_train_settings(settings: TrainSettings) -> None:
         "clip_norm",
         "most_megabytes",
         "bmi_weight",
+        "bmi_raml_weight",
     ):
         value = getattr(settings, name)
         if value is not None and not 0 < value < math.inf:
@@ -326,6 +330,8 @@ def _check_bmi(settings: TrainSettings) -> None:
             f"{settings.bmi_pooling!r}."
         )
     half_life = settings.bmi_half_life
+    if settings.bmi_raml_weight is not None and phase is None:
+        raise ValueError("--bmi_raml_weight needs --bmi_phase_two.")
     if any(value is not None for value in (phase, switch, half_life)) and not (
         settings.bmi
     ):

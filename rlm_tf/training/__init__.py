@@ -5,6 +5,7 @@ from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
 from rlm_tf.training.divergence import DivergenceGuard, TrainingDivergedError
 from rlm_tf.training.free_graphs_on_exit import free_graphs_on_exit, released_graphs
+from rlm_tf.training.held_out_pairs import HeldOutPairs
 from rlm_tf.training.interruptible import interruptible
 from rlm_tf.training.keep_best import KeepBest
 from rlm_tf.training.learning_rate_halving import LearningRateHalving
@@ -32,6 +33,7 @@ __all__ = [
     "CheckpointStore",
     "DivergenceGuard",
     "ExactResume",
+    "HeldOutPairs",
     "KeepBest",
     "LearningRateHalving",
     "LinearRate",

@@ -43,6 +43,7 @@ def given(tmp_path_factory) -> TrainSettings:
         bmi=True,
         bmi_phase_two="raml",
         bmi_switch=1,
+        bmi_raml_weight=0.2,
         bmi_half_life=1,
         bmi_pooling="last",
     )
@@ -54,10 +55,11 @@ def test_it_trains_and_serves_pairs(given, capsys):
     printed = capsys.readouterr().out
     assert (
         "bmi: weight 0.1, halved every 1 epoch, last of features, Phase I, raml after "
-        "epoch 1 (--bmi)" in printed
+        "epoch 1 of weight 0.2 (--bmi)" in printed
     )
     assert "BMI: pairs of neighbouring lines, " in printed
-    assert "% told apart (50 %: none)\n" in printed
+    assert "% told apart in training, " in printed
+    assert "% told apart of the validation text (50 %: none; MINE " in printed
     rows = [json.loads(x) for x in (folder / "metrics.jsonl").read_text().splitlines()]
     assert "raml" not in rows[0] and rows[1]["raml"] > 0
     assert all(row["mutual_information"] > 0 for row in rows)
@@ -98,7 +100,7 @@ def test_what_it_did_is_said(given):
     plan = type("Plan", (), {"bmi_switch": 3})()
     said = pairs.outcome(plan, corpus, [{"pair_accuracy": 0.5}, {"pair_accuracy": 0.8}])
     assert said == (
-        "BMI: pairs of segments of 40, 80 % told apart (50 %: none); the second phase "
+        "BMI: pairs of segments of 40, 80 % told apart in training; the second phase "
         "never began: training ended before epoch 4"
     )
 
@@ -109,13 +111,18 @@ def test_what_it_did_is_said(given):
         ({"bmi_switch": 2}, "--bmi_switch=2 must be below --epochs=2"),
         ({"bmi_pooling": "x"}, "--bmi_pooling must be one of max, mean, last"),
         ({"bmi_switch": None}, "--bmi_phase_two=raml needs the epoch after which"),
-        ({"bmi_phase_two": None}, "--bmi_switch=1 needs --bmi_phase_two"),
+        ({"bmi_phase_two": None, "bmi_raml_weight": None}, "--bmi_switch=1 needs"),
         (
             {"bmi": False},
             "--bmi_phase_two, --bmi_switch and --bmi_half_life need --bmi",
         ),
         ({"bmi_phase_two": "x"}, "--bmi_phase_two must be raml or rl; found 'x'"),
         ({"bmi_weight": -1.0}, "--bmi_weight must be positive"),
+        ({"bmi_raml_weight": 0.0}, "--bmi_raml_weight must be positive"),
+        (
+            {"bmi_phase_two": None, "bmi_switch": None},
+            "--bmi_raml_weight needs --bmi_phase_two",
+        ),
     ],
 )
 def test_mistakes(given, options, message):

@@ -24,7 +24,7 @@ from experiments.bmi_variance import report as variance_report
 from experiments.bmi_variance.config import VarianceConfig
 from experiments.bmi_variance.variance import runs_of as variance_runs
 from experiments.kit import run_files
-from experiments.kit.paired import paired_difference
+from experiments.kit.paired import less, paired_difference
 from experiments.mi_known.gaussian import correlation
 from experiments.mi_text import estimating
 from experiments.mi_text import report as text_report
@@ -218,6 +218,16 @@ def test_reports_of_texts(tmp_path):
     assert text.count("0.48 ± 0.03") == 1
     assert "| full | 100.0 ± 0.0 | 90.0 ± 0.0 | +0.0 ± 0.0 |" in text
     assert "| 50.00 ± 0.00 | 52.00 ± 0.00 | +0.00 ± 0.00 |" in text
+
+
+def test_one_row_beside_several_is_compared_with_their_mean():
+    three = [{"seed": seed, "x": value} for seed, value in ((1, 1.0), (2, 2.0), (3, 6))]
+    one = [{"seed": 1, "x": 5.0}]
+    groups = {"none": three, "real": one}
+    assert less("none", groups, one, "x") == "+2.00"
+    assert less("real", groups, three, "x") == "-2.00"
+    # As many seeds are paired.
+    assert less("none", {"none": [{"seed": 1, "x": 4.0}]}, one, "x") == "+1.00"
 
 
 def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):

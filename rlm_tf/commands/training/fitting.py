@@ -203,6 +203,7 @@ def fit(
         data,
         [
             averages,
+            *pairs.held_out(plan, corpus),
             log,
             halving,
             DivergenceGuard(recover=True, monitor="averaged_loss", also=[averages]),

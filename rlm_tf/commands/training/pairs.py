@@ -14,7 +14,12 @@ from rlm_tf.layers import PairDiscriminator
 from rlm_tf.models import BootstrappedMutualInformation
 from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.objective_model.term import Coefficient
-from rlm_tf.training import AfterEpochs, ResumableBatches, SwitchPhase
+from rlm_tf.training import (
+    AfterEpochs,
+    HeldOutPairs,
+    ResumableBatches,
+    SwitchPhase,
+)
 
 # Tokens of a line, on average: longer ones are no sentences.
 _LONGEST, _LEAST_LINES = 60, 20
@@ -36,16 +41,28 @@ def _are_lines(corpus: Corpus) -> bool:
     return lines >= _LEAST_LINES and len(corpus.train) / lines <= _LONGEST
 
 
-def _pairs(plan: Plan, corpus: Corpus) -> SentencePairs | SegmentPairs:
+def _pairs(
+    plan: Plan, corpus: Corpus, text: np.ndarray | None = None
+) -> SentencePairs | SegmentPairs:
+    """Returns pairs of a text; None: of the one that is trained on."""
+    text = corpus.train if text is None else text
     if _are_lines(corpus):
-        return SentencePairs(
-            corpus.train,
-            corpus.vocabulary.eos_id,
-            _PAIRS,
-            most_tokens=_TOKENS,
-            seed=plan.seed,
-        )
-    return SegmentPairs(corpus.train, _PAIRS, segment=_TOKENS, seed=plan.seed)
+        eos = corpus.vocabulary.eos_id
+        return SentencePairs(text, eos, _PAIRS, most_tokens=_TOKENS, seed=plan.seed)
+    return SegmentPairs(text, _PAIRS, segment=_TOKENS, seed=plan.seed)
+
+
+def held_out(plan: Plan, corpus: Corpus) -> list[HeldOutPairs]:
+    """Returns the callback that looks at pairs of the validation text.
+
+    None if there is no BMI, or that text is too short for pairs.
+    """
+    if not plan.bmi:
+        return []
+    try:
+        return [HeldOutPairs(_pairs(plan, corpus, corpus.valid))]
+    except ValueError:
+        return []
 
 
 def with_bmi(
@@ -56,6 +73,7 @@ def with_bmi(
         model,
         discriminator=PairDiscriminator(seed=plan.seed),
         weight=_weight(plan, corpus),
+        raml_weight=plan.bmi_raml_weight,
         pooling=plan.bmi_pooling,  # type: ignore[arg-type]
         phase_two=plan.bmi_phase_two,  # type: ignore[arg-type]
         end_id=corpus.vocabulary.eos_id if _are_lines(corpus) else None,
@@ -68,7 +86,7 @@ def _weight(plan: Plan, corpus: Corpus) -> Coefficient:
         return plan.bmi_weight
     steps = steps_of(len(corpus.train), plan.batch_size, plan.window)
     return keras.optimizers.schedules.ExponentialDecay(
-        plan.bmi_weight, plan.bmi_half_life * steps, 0.5, staircase=True
+        plan.bmi_weight, plan.bmi_half_life * steps, 0.5
     )
 
 
@@ -82,8 +100,13 @@ def outcome(plan: Plan, corpus: Corpus, curve: Sequence[Mapping[str, Any]]) -> s
     """
     kind = "neighbouring lines" if _are_lines(corpus) else f"segments of {_TOKENS}"
     said = f"BMI: pairs of {kind}"
-    if curve and curve[-1].get("pair_accuracy") is not None:
-        said += f", {100 * curve[-1]['pair_accuracy']:.0f} % told apart (50 %: none)"
+    last = curve[-1] if curve else {}
+    for name, where in (("", "in training"), ("val_", "of the validation text")):
+        share = last.get(f"{name}pair_accuracy")
+        if share is not None:
+            said += f", {100 * share:.0f} % told apart {where}"
+    if last.get("val_mine") is not None:
+        said += f" (50 %: none; MINE {last['val_mine']:.2f} nats)"
     if plan.bmi_switch is not None and len(curve) <= plan.bmi_switch:
         said += (
             f"; the second phase never began: training ended before epoch "

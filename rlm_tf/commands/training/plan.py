@@ -61,6 +61,7 @@ class Plan:
         architecture: lstm or transformer.
         bmi: Whether there is BMI.
         bmi_weight: Its weight.
+        bmi_raml_weight: Of the second phase; None: the same.
         bmi_phase_two: Its second phase, or None.
         bmi_switch: The epoch after which that begins, or None.
         bmi_half_life: Epochs after each of which the weight is halved, or None.
@@ -90,6 +91,7 @@ class Plan:
     architecture: str = "lstm"
     bmi: bool = False
     bmi_weight: float = 0.1
+    bmi_raml_weight: float | None = None
     bmi_phase_two: str | None = None
     bmi_switch: int | None = None
     bmi_half_life: int | None = None
@@ -116,6 +118,8 @@ class Plan:
             phase = "Phase I"
             if self.bmi_phase_two is not None:
                 phase += f", {self.bmi_phase_two} after epoch {self.bmi_switch}"
+                if self.bmi_raml_weight is not None:
+                    phase += f" of weight {self.bmi_raml_weight:g}"
             weight = f"weight {self.bmi_weight:g}"
             if self.bmi_half_life is not None:
                 weight += f", halved every {number_of('epoch', self.bmi_half_life)}"
@@ -193,6 +197,7 @@ def first_plan(
         architecture=settings.architecture,
         bmi=settings.bmi,
         bmi_weight=settings.bmi_weight,
+        bmi_raml_weight=settings.bmi_raml_weight,
         bmi_phase_two=settings.bmi_phase_two,
         bmi_switch=settings.bmi_switch,
         bmi_half_life=settings.bmi_half_life,
