@@ -15,7 +15,7 @@ ABOUT = About(
     "BMI, Tables 1 and 2",
     "Is what models with BMI say more coherent and more varied?",
     "python -m experiments.bmi_generation --preset=small --seeds=1,2,3 --data_dir=DATA",
-    "3 h, 1 core",
+    "4 h, 1 core",
 )
 
 

@@ -22,8 +22,11 @@ _COLOURS = {
     "base": "#0072b2",
     "base-annealed": "#56b4e9",
     "base-last-annealed": "#009e73",
+    "base-last-patient": "#9acd32",
     "full-annealed": "#d55e00",
+    "random-full-last-annealed": "#8b5a2b",
     "full-last-annealed": "#cc79a7",
+    "uniform-full-last-annealed": "#6a3d9a",
 }
 
 
@@ -134,7 +137,6 @@ def phase_table(rows: Sequence[Row]) -> str:
                         with_deviation(starts, 0),
                         with_deviation(jumps, 4),
                         with_deviation(gains, 4),
-                        f"{sum(gain < 0 for gain in gains)} of {len(gains)}",
                     )
                 )
     titles = (
@@ -142,8 +144,7 @@ def phase_table(rows: Sequence[Row]) -> str:
         "arm",
         "Phase II from epoch",
         "its first epoch, validation without averages",
-        "its best average less Phase I's best",
-        "seeds in which it is better",
+        "best average behind the switch less the best before",
     )
     return table(titles, lines, (0, 1))
 

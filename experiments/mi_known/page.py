@@ -17,7 +17,7 @@ ABOUT = About(
     "BMI, section 4.2 (its instrument)",
     "What do estimators find of mutual information that is known?",
     "python -m experiments.mi_known --preset=small",
-    "20 min, 1 core",
+    "26 min, 1 core",
 )
 
 

@@ -94,6 +94,8 @@ def steps_table(rows: Sequence[Numbers], real: Sequence[Numbers]) -> str:
     lines = []
     for base in real:
         own = [row for row in rows if row["text"] == base["text"]]
+        if not own:
+            continue
         computed = min(len(row["mine"]["folds"]) for row in own)
         first = base["mine"]["folds"][:computed]
         # As `segment_information` has it by default.
@@ -133,16 +135,26 @@ def _of(folds: Sequence[float]) -> tuple[int, str]:
 
 
 def wide_table(rows: Sequence[Numbers], what: str) -> str:
-    """Returns a table with a line a value of `what`, and a column a text."""
+    """Returns a table with a line a value of `what`, two columns a text: MINE and NWJ.
+
+    How far texts differ is of MINE.
+    """
     texts = distinct(row["text"] for row in rows)
     lines = []
     for value in distinct(row[what] for row in rows):
         own = {row["text"]: row for row in rows if row[what] == value}
-        cells = [with_error(own[text]["mine"]) if text in own else "" for text in texts]
+        cells = [
+            with_error(own[text][name]) if text in own else ""
+            for name in ("mine", "nwj")
+            for text in texts
+        ]
         shown = f"{value:,}" if isinstance(value, int) else value
         lines.append((shown, *cells, *_more(texts, own)))
-    more = [f"{texts[1]} less {texts[0]}, ± 2 standard errors"] if texts[1:] else []
-    return table((what.replace("_", " "), *texts, *more), lines)
+    more = (
+        [f"{texts[1]} less {texts[0]}, MINE, ± 2 standard errors"] if texts[1:] else []
+    )
+    names = [*texts, *(f"{text}, NWJ" for text in texts)]
+    return table((what.replace("_", " "), *names, *more), lines)
 
 
 def _more(texts: Sequence[str], own: Mapping[str, Numbers]) -> list[str]:

@@ -9,9 +9,9 @@ them, in nats: how much one tells of the other (Cao and Xu 2019). A critic learn
 but two of --folds blocks of a text to tell segments that belong together from others,
 and is tested on one that it has not seen. Models are sampled first. All texts are cut
 to the shortest. Beside it stand bounds, and the same of the first text with words and
-sentences shuffled. A critic needs text to learn from: of some thousand words it finds
-nothing, of some ten thousand part of what there is. Killed or interrupted, the same
-command goes on; other --gaps are added.
+sentences shuffled. A critic needs text to learn from: below a hundred thousand words
+expect little or nothing, from half a million on most of what it finds. Killed or
+interrupted, the same command goes on; other --gaps are added.
 """
 
 from __future__ import annotations

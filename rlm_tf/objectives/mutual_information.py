@@ -252,7 +252,8 @@ def policy_surrogate(
 
     Args:
         joint_scores: D(x, y), `[B]`; no scores and no baselines get a gradient.
-        joint_log_probs: ln Q(x, y), `[B]`.
+        joint_log_probs: ln Q(x, y), `[B]`; minus infinity makes an infinite loss where
+            its reward is not the baseline: a model draws no such samples.
         marginal_scores: D(x1, y2), `[B]`.
         marginal_log_probs: ln Q(x1) + ln Q(y2), `[B]`, or the same of trajectories.
         joint_baseline: b+, a scalar or `[B]`.

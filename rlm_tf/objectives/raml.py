@@ -63,7 +63,8 @@ def geometric_log_probs(
     """
     name = "geometric_log_probs"
     check_option(name, "tail", tail, TAILS)
-    check_range(name, float(np.finfo(np.float32).tiny), 1.0, rate=rate)
+    if not 0 < rate <= 1:
+        raise ValueError(f"{name}: `rate` must lie in (0, 1], found {rate}.")
     offsets = tf.convert_to_tensor(offsets)
     if not offsets.dtype.is_floating:
         offsets = tf.cast(offsets, tf.float64)

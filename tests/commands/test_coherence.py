@@ -134,7 +134,7 @@ def test_texts_are_compared():
     lines = writing.differences_of(
         [(Job(0, "a", 10), first), (Job(1, "b", 10), second), (Job(1, "b", 0), first)]
     )
-    assert lines == ["b less a, gap 10: +0.233 ± 0.105 nats"]
+    assert lines == ["b less a, gap 10: +0.233 ± 0.105 nats (one standard error)"]
 
 
 def test_controls_learn_on_as_much_text_as_the_text(given, monkeypatch):

@@ -161,7 +161,8 @@ def differences_of(found: Found) -> list[str]:
         error = math.hypot(info.mine.standard_error, other.mine.standard_error)
         lines.append(
             f"{job.name} less {base.name}, gap {job.gap}: "
-            f"{info.mine.mean - other.mine.mean:+.3f} ± {error:.3f} nats"
+            f"{info.mine.mean - other.mine.mean:+.3f} ± {error:.3f} nats (one "
+            "standard error)"
         )
     return lines
 

@@ -22,6 +22,8 @@ from rlm_tf.evaluation.information.critics import KINDS, Kind
 _LEAST_FOLDS = 3
 # Test pairs of a fold; with fewer an estimate says nothing at all.
 _LEAST_PAIRS = 5
+# Ids from here on are numbered anew.
+_MOST_ROWS = 1_000_000
 # Pairs that a critic is validated and tested on, at most.
 _MOST_PAIRS = 2000
 # Shares of positions that are dropped in training; the best is found on fold 0.
@@ -153,6 +155,9 @@ class SegmentEstimator:
         check_option(name, "objective", objective, OBJECTIVES)
         stream = checked_tokens(name, tokens, np.iinfo(np.int32).max, dtype=np.int32)
         check_length(len(stream), segment, gap, folds)
+        if stream.max() >= _MOST_ROWS:
+            # Critics have a row for each id up to the largest one.
+            stream = np.unique(stream, return_inverse=True)[1].astype(np.int32)
         self.segment = segment
         self.gap = gap
         self.folds = folds
@@ -273,7 +278,8 @@ def segment_information(
         seed: Of critics and batches.
         critic: "separable", "mlp" or "large".
         objective: What critics are trained by: "jsd" (Eq. 6), "nwj", or "info_nce",
-            with which scores are normalised for each x.
+            with which scores are normalised for each x by those of its fold, so that
+            `nwj` is no bound then.
         stride: X begins at multiples of it: where all sentences have one length,
             segments may be sentences.
         most_steps: After which a critic is trained no further, though validation still

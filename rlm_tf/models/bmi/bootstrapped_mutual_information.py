@@ -21,7 +21,7 @@ from rlm_tf.models.bmi.pair_scorer import PairScorer
 from rlm_tf.models.bmi.pairs import flat_pairs
 from rlm_tf.models.bmi.phase_two import PHASES_TWO, PhaseTwo
 from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
-from rlm_tf.models.bmi.scaled_gradient import scaled_gradient
+from rlm_tf.models.bmi.scaled_gradient import unweighted_scores
 from rlm_tf.models.bmi.two_optimizers import two_optimizers
 from rlm_tf.models.bmi.wrapped_language_model import (
     WrappedLanguageModel,
@@ -235,6 +235,12 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
             specs.append(TermSpec(self.phase_two, weight, phases=(1,), evaluated=False))
         return specs
 
+    def set_phase(self, phase: int) -> None:
+        """Begins a phase, 0 (I) or 1 (I + II); ValueError if there is none."""
+        most = int(self.phase_two is not None)
+        check_range(type(self).__name__, 0, most, phase=phase)
+        super().set_phase(phase)
+
     @property
     def parts(self) -> Mapping[str, Sequence[Any]]:
         return {"model": [self.model], "discriminator": [self.discriminator]}
@@ -320,10 +326,7 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         )
         if training and callable(self.weight):
             weight = coefficient_at(self.weight, self.optimizer.iterations)
-            x, y = (scaled_gradient(values, weight) for values in given)
-            scores = self.discriminator((x, y), training=True)
-            inverse = tf.math.divide_no_nan(tf.ones_like(weight), weight)
-            scores = scaled_gradient(scores, inverse)
+            scores = unweighted_scores(self.discriminator, given, weight)
         else:
             scores = self.discriminator(given, training=training)
         scores = tf.reshape(scores, [-1, others])

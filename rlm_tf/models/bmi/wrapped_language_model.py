@@ -66,6 +66,8 @@ class WrappedLanguageModel(ObjectiveModel):
         self.hidden_layers = tuple(hidden_layers)
         self.view = interface_of(model, self.hidden_layers)
         self.view.check_causal(name)
+        if hidden_layers:
+            self.view.check_sees_no_later_token(name)
         self.vocabulary_size = self.view.vocabulary_size
 
     # === Declarations ===

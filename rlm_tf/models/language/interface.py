@@ -66,6 +66,19 @@ class LanguageModelInterface:
                 "(`is_causal` is False)."
             )
 
+    def check_sees_no_later_token(self, caller: str) -> None:
+        """Raises ValueError if a first prediction depends on the second token.
+
+        For models that do not say whether they are causal.
+        """
+        pair = tf.constant([[0, 0], [0, 1]])
+        first, second = tf.unstack(self.whole_logits(pair, False)[:, 0])
+        if bool(tf.reduce_any(first != second)):
+            raise ValueError(
+                f"{caller}: needs a causal language model; the predictions of "
+                f"{self.model.name!r} change with tokens behind them."
+            )
+
     # === Windows of training, which let a memory move on ===
 
     def whole_logits(self, x: Any, training: bool) -> tf.Tensor:

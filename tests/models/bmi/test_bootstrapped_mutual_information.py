@@ -415,6 +415,22 @@ def test_a_model_that_says_what_its_hidden_layers_give():
     assert bmi.discriminator.width == 3
 
 
+def test_a_functional_model_must_not_see_what_it_predicts():
+    inputs = keras.Input((None,), dtype="int32")
+    low = keras.layers.Embedding(V, 5, name="low")(inputs)
+    both = keras.layers.Bidirectional(keras.layers.LSTM(2, return_sequences=True))(low)
+    model = keras.Model(inputs, keras.layers.Dense(V)(both), name="both_ways")
+    with pytest.raises(ValueError, match="predictions of 'both_ways' change with"):
+        BootstrappedMutualInformation(model, hidden_layers=("low",))
+
+
+def test_phases_that_there_are():
+    with pytest.raises(ValueError, match=r"`phase` must lie in \[0, 0\]"):
+        wrapped().set_phase(1)
+    with pytest.raises(ValueError, match=r"`phase` must lie in \[0, 1\]"):
+        wrapped(phase_two="raml").set_phase(2)
+
+
 def test_a_transformer_and_a_functional_model():
     transformer = TransformerLanguageModel(V, 8, 1, 2, 16)
     inputs = keras.Input((None,), dtype="int32")
