@@ -68,11 +68,18 @@ def headline(folder: pathlib.Path) -> str:
     def mean(arm: str, length: int) -> str:
         return f"{mean_excess(rows, arm, length):.3f}"
 
+    def named(arms: Sequence[str], length: int) -> str:
+        return ", ".join(f"`{arm}` {mean(arm, length)}" for arm in arms)
+
+    short = ("none", "base", "base-annealed", "full", "full-annealed")
+    long = (
+        "none-patient",
+        "base-annealed",
+        "full-annealed",
+        "base-last-patient",
+        "full-last-annealed",
+    )
     return (
         "Nats a token above the floor, each arm at its best, 3,000 sentences of 7 "
-        f"words: none {mean('none', 7)}, Phase I {mean('base-annealed', 7)}, both "
-        f"phases {mean('full-annealed', 7)}; of 20 words: none "
-        f"{mean('none-patient', 20)}, Phase I by the greatest features "
-        f"{mean('base-annealed', 20)}, by the last {mean('base-last-annealed', 20)}, "
-        f"both phases by the last {mean('full-last-annealed', 20)}"
+        f"words: {named(short, 7)}; of 20 words: {named(long, 20)}"
     )
