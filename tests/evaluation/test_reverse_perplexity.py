@@ -14,17 +14,23 @@ _SOURCE = MarkovSource(_CHAIN)
 _TEXT, _VALID, _TEST = (_SOURCE.sample(n, seed=n) for n in (3000, 500, 600))
 
 
+_OPTIONS = {"vocabulary_size": 4, "prefix": 0, "units": 8, "most_epochs": 50}
+
+
 def test_order_counts():
-    options = {"vocabulary_size": 4, "prefix": 0, "units": 8, "most_epochs": 50}
-    real = reverse_perplexity(_TEXT, _VALID, _TEST, **options)
+    real = reverse_perplexity(_TEXT, _VALID, _TEST, **_OPTIONS)
     words = unigram_text(_TEXT, 3000, seed=1)
-    unigram = reverse_perplexity(words, _VALID, _TEST, **options)
+    unigram = reverse_perplexity(words, _VALID, _TEST, **_OPTIONS)
     # That of the chain itself; of words without order it is 4.
     exact = np.exp(-np.mean(np.log(_CHAIN[_TEST[:-1], _TEST[1:]])))
     assert 0.98 * exact < real.test < 1.15 * exact
     assert unigram.test == pytest.approx(4.0, abs=0.3)
     assert real.epochs <= 50
-    once = {**options, "most_epochs": 1}
+
+
+@pytest.mark.landing
+def test_it_repeats():
+    once = {**_OPTIONS, "most_epochs": 1}
     first, again = (reverse_perplexity(_TEXT, _VALID, _TEST, **once) for _ in range(2))
     assert first == again
 
