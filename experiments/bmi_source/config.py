@@ -27,17 +27,11 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "full-annealed": {"phase_two": "raml", "annealed": True},
     "full-last-annealed": {"phase_two": "raml", "annealed": True, "pooling": "last"},
     "rl-annealed": {"phase_two": "rl", "annealed": True},
-    # Its likelihood of near sentences without the discriminator's rewards.
-    "uniform-full-last-annealed": {
-        "phase_two": "raml",
-        "annealed": True,
-        "pooling": "last",
-        "uniform": True,
-    },
     # Pairs that share nothing.
     "random-annealed": {"annealed": True, "paired": False},
     "random-last-annealed": {"annealed": True, "paired": False, "pooling": "last"},
     # As patient as any: what only takes longer is told from what does not come.
+    "base-patient": {"annealed": True, "patient": True},
     "base-last-patient": {"annealed": True, "pooling": "last", "patient": True},
     # As the best arm, likewise.
     "random-full-last-annealed": {
@@ -152,9 +146,9 @@ PRESETS = {
             "base-annealed",
             "full-annealed",
             "base-last-annealed",
+            "base-patient",
             "base-last-patient",
             "full-last-annealed",
-            "uniform-full-last-annealed",
             "random-last-annealed",
             "random-full-last-annealed",
         ),

@@ -26,7 +26,7 @@ _COLOURS = {
     "full-annealed": "#d55e00",
     "random-full-last-annealed": "#8b5a2b",
     "full-last-annealed": "#cc79a7",
-    "uniform-full-last-annealed": "#6a3d9a",
+    "base-patient": "#6a3d9a",
 }
 
 
@@ -49,7 +49,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     if long:
         found |= {
             "long": loss_table(
-                long, ("none-patient", "base-annealed", "base-last-patient")
+                long, ("none-patient", "base-patient", "base-last-patient")
             ),
             "long_coherence": coherence_table(long),
         }

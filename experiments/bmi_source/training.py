@@ -41,8 +41,6 @@ _VALID_SEED, _TEST_SEED = 1001, 1002
 _SAID_ROWS = 100
 # Of held-out pairs that the discriminator is looked at on.
 _HELD_BATCHES = 50
-# With this temperature no reward tells sentences apart.
-_UNIFORM = 1e9
 
 
 class SourceRun(NamedTuple):
@@ -180,7 +178,6 @@ def _regularised(run: SourceRun, model: keras.Model, steps: int) -> keras.Model:
         raml_weight=config.weak_weight,
         pooling=arm.get("pooling", "max"),
         phase_two=arm.get("phase_two"),
-        temperature=_UNIFORM if arm.get("uniform") else 1.0,
         end_id=0,
     )
 
