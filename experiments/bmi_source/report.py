@@ -183,7 +183,7 @@ def coherence_table(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
-    """Draws validation losses against seconds, for each length of sentences."""
+    """Draws validation losses against epochs, for each length of sentences."""
     lengths = sorted({row["sentence_length"] for row in rows})
     figure, panels = plt.subplots(
         1,
@@ -200,9 +200,8 @@ def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
             if arm not in _COLOURS:
                 continue
             for number, row in enumerate(group):
-                each = row["seconds"] / row["epochs"]
                 axes.plot(
-                    each * np.arange(1, row["epochs"] + 1),
+                    np.arange(1, row["epochs"] + 1),
                     row["valid_curve"],
                     color=_COLOURS[arm],
                     linewidth=1.2,
@@ -211,7 +210,7 @@ def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
         axes.axhline(own[0]["floor"], color="black", linestyle=":", label="floor")
         axes.set(
             title=f"{length} words a sentence, {size:,} sentences",
-            xlabel="seconds of training",
+            xlabel="epochs",
             ylabel="validation, nats a token",
         )
         axes.legend(frameon=False, fontsize="small")
