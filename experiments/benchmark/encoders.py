@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from experiments.benchmark.masked_rows import Batch
 from experiments.benchmark.preset import Preset
 from experiments.benchmark.stream import Stream
 from experiments.benchmark.timing import Line, Row, Timings
@@ -16,22 +17,6 @@ _BATCHES, _CLASSES, _BANK = 4, 4, 4096
 # Ids of [CLS] and [MASK], and the first of pieces (`rlm_tf.data.encoder_vocabulary`).
 _CLS, _MASK, _PIECES = 2, 4, 5
 _TORCH, _KERAS_HUB = "PyTorch", "keras-hub"
-
-
-class Batch(NamedTuple):
-    """What all models read.
-
-    Attributes:
-        tokens: int32 `[B, T]`.
-        shown: The same, some masked.
-        positions: int32 `[B, T]`, 1 where they are.
-        places: Columns of the masked ones, int32 `[B, M]`; all rows have M.
-    """
-
-    tokens: Any
-    shown: Any
-    positions: Any
-    places: Any
 
 
 def measure_pretraining(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from experiments.benchmark.encoders import Batch
+from experiments.benchmark.masked_rows import Batch
 from experiments.benchmark.preset import Preset
 from experiments.kit.machine import cores
 from experiments.kit.timing import Step

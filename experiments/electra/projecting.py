@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import keras
@@ -10,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.electra.config import ElectraConfig
-from experiments.kit.timing import train_function_step
+from experiments.kit.timing import median_seconds, train_function_step
 from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
 from rlm_tf.models import Electra, MaskedLanguageModel
 
@@ -37,13 +36,8 @@ def project(model: keras.Model, config: ElectraConfig) -> dict[str, Any]:
     shown = np.where(positions, ENCODER_RESERVED.index("[MASK]"), tokens)
     batch = ((tf.constant(tokens), tf.constant(shown, tf.int32), positions),)
     step = train_function_step(model, [batch] * 2)
-    times = []
-    for number in range(config.project_steps + 1):
-        began = time.perf_counter()
-        step()
-        if number:
-            times.append(time.perf_counter() - began)
-    seconds = float(np.median(times)) * config.batch_size / _ROWS
+    timed = median_seconds(step, config.project_steps)
+    seconds = timed * config.batch_size / _ROWS
     operations = _operations(model, config) * config.batch_size * config.length
     on_processors = operations / (_PROCESSORS * _OPERATIONS * _SHARE)
     return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import keras
@@ -11,7 +10,7 @@ import tensorflow as tf
 
 from experiments.imm_bert.building import build
 from experiments.imm_bert.config import ARMS, FinetuneConfig
-from experiments.kit.timing import train_function_step
+from experiments.kit.timing import median_seconds, train_function_step
 from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
 from rlm_tf.layers import TransformerEncoder
 from rlm_tf.models import MaskedLanguageModel, SequenceClassifier
@@ -70,13 +69,8 @@ def project(arm: str, config: FinetuneConfig, seed: int) -> dict[str, Any]:
         inputs += (np.where(positions, _MASK, tokens).astype(np.int32), positions)
     batch = (tuple(map(tf.constant, inputs)), tf.constant([0, 1], tf.int32))
     step = train_function_step(model, [batch])
-    times = []
-    for number in range(config.project_steps + 1):
-        began = time.perf_counter()
-        step()
-        if number:
-            times.append(time.perf_counter() - began)
-    seconds = float(np.median(times)) * config.batch_size / _ROWS
+    timed = median_seconds(step, config.project_steps)
+    seconds = timed * config.batch_size / _ROWS
     return {
         "layers": encoder.num_layers,
         "width": encoder.width,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,12 @@ def elapsed(step: Step) -> float:
     start = time.perf_counter()
     step()
     return time.perf_counter() - start
+
+
+def median_seconds(step: Step, times: int) -> float:
+    """Returns the median seconds of some calls, behind one that is not counted."""
+    step()
+    return statistics.median(elapsed(step) for _ in range(times))
 
 
 def train_function_step(model: keras.Model, batches: list[Any]) -> Step:
