@@ -11,6 +11,8 @@ from rlm_tf.command_line.flags import setting
 
 # What differs from arm to arm; see `SourceConfig` for the weights.
 ARMS: Mapping[str, dict[str, Any]] = {
+    # Kneser-Ney of the same text, of the order that is best on validation text.
+    "n-gram": {},
     # No regulariser.
     "none": {},
     # The same, which waits ten times as long for a gain.
@@ -109,7 +111,7 @@ class SourceConfig:
 PRESETS = {
     # Under a minute: does everything run?
     "smoke": SourceConfig(
-        arms=("none", "full-annealed", "rl-annealed"),
+        arms=("n-gram", "none", "full-annealed", "rl-annealed"),
         sentences=(60,),
         units=6,
         patience=1,
@@ -123,7 +125,7 @@ PRESETS = {
     ),
     # Three sizes of text; a core, 20 minutes a seed.
     "small": SourceConfig(
-        arms=("none", "base", "base-annealed", "full-annealed"),
+        arms=("n-gram", "none", "base", "base-annealed", "full-annealed"),
         sentences=(1000, 3000, 10_000),
     ),
     # What else was tried at 3,000 sentences.
@@ -141,6 +143,7 @@ PRESETS = {
     # Sentences three times as long: the topic has to be kept longer.
     "long": SourceConfig(
         arms=(
+            "n-gram",
             "none",
             "none-patient",
             "base-annealed",

@@ -72,6 +72,12 @@ def excess(row: Row) -> float:
     return row["test_nll"] - row["floor"]
 
 
+def _mean_of(rows: Sequence[Row], name: str, digits: int = 2) -> str:
+    """Returns `mean ± deviation` of what rows have; nothing if they do not."""
+    found = [row[name] for row in rows if name in row]
+    return with_deviation(found, digits) if found else ""
+
+
 def loss_table(rows: Sequence[Row], others: Sequence[str]) -> str:
     """Returns the table of losses above the floor, beside `none` and other arms."""
     by_size: dict[int, dict[str, list[Row]]] = {}
@@ -82,7 +88,9 @@ def loss_table(rows: Sequence[Row], others: Sequence[str]) -> str:
         (s, a, o) for s, arms in by_size.items() for a, o in arms.items()
     ):
         accuracies = [
-            row["pair_accuracy"] for row in own if row["pair_accuracy"] is not None
+            row["pair_accuracy"]
+            for row in own
+            if row.get("pair_accuracy") is not None
         ]
         lines.append(
             (
@@ -93,7 +101,7 @@ def loss_table(rows: Sequence[Row], others: Sequence[str]) -> str:
                     less(base, by_size[size], own, "excess", digits=4)
                     for base in ("none", *others)
                 ),
-                with_deviation([row["best_epoch"] for row in own], 0),
+                _mean_of(own, "best_epoch", 0),
                 with_deviation([row["seconds_to_best"] for row in own], 0),
                 with_deviation(accuracies) if accuracies else "",
                 len(own),
@@ -121,7 +129,7 @@ def phase_table(rows: Sequence[Row]) -> str:
         for size, arm, own in groups(of_length):
             gains, jumps, starts = [], [], []
             for row in own:
-                if row["phase_two_from"] is None:
+                if row.get("phase_two_from") is None:
                     continue
                 # The first epoch of Phase II, counted from 0.
                 start, curve = row["phase_two_from"] - 1, row["valid_curve"]
@@ -151,7 +159,7 @@ def phase_table(rows: Sequence[Row]) -> str:
 
 def coherence_table(rows: Sequence[Row]) -> str:
     """Returns the table of what sentences of the models share."""
-    lines = []
+    lines, sides = [], ("lower", "upper")
     for size, arm, own in groups(rows):
         lines.append(
             (
@@ -159,17 +167,15 @@ def coherence_table(rows: Sequence[Row]) -> str:
                 arm,
                 with_deviation([row["marker_ratio"] for row in own]),
                 with_deviation([row["elsewhere"] for row in own], 4),
-                with_deviation([row["counted"] for row in own]),
-                with_deviation([row["sandwich"]["lower"] for row in own]),
-                with_deviation([row["sandwich"]["upper"] for row in own]),
+                _mean_of(own, "counted"),
+                *(_mean_of([r.get("sandwich", {}) for r in own], s) for s in sides),
             )
         )
-    truth, counted = (
-        np.mean([row[n] for row in rows]) for n in ("information", "counted_text")
-    )
-    lines.append(
-        ("", "the source", "1", "0", f"{counted:.2f}", f"{truth:.2f}", f"{truth:.2f}")
-    )
+    truth = [row["information"] for row in rows if "information" in row]
+    counted = [row["counted_text"] for row in rows if "counted_text" in row]
+    if truth:
+        bounds = [f"{np.mean(truth):.2f}"] * 2
+        lines.append(("", "the source", "1", "0", f"{np.mean(counted):.2f}", *bounds))
     titles = (
         "sentences",
         "arm",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import pathlib
 import time
@@ -12,15 +11,17 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from experiments.bmi_source import n_gram
 from experiments.bmi_source.config import ARMS, GRID, SourceConfig
 from experiments.bmi_source.counting import counted_information, markers_of
 from experiments.bmi_source.report import NEEDS
+from experiments.bmi_source.source_run import SourceRun
 from experiments.kit import machine, run_files
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from rlm_tf.averaging import TwoTailedAveraging
 from rlm_tf.command_line.json_files import write_json
-from rlm_tf.data import SentencePairs, TopicSource, contiguous_batches
+from rlm_tf.data import SentencePairs, contiguous_batches
 from rlm_tf.evaluation import model_information, target_log_probs
 from rlm_tf.generation import generate
 from rlm_tf.layers import LSTMCell, PairDiscriminator
@@ -36,60 +37,9 @@ from rlm_tf.training import (
     read_metrics_log,
 )
 
-# Of the texts that choose and judge, whatever the run's seed.
-_VALID_SEED, _TEST_SEED = 1001, 1002
 _SAID_ROWS = 100
 # Of held-out pairs that the discriminator is looked at on.
 _HELD_BATCHES = 50
-
-
-class SourceRun(NamedTuple):
-    """A run that may begin.
-
-    Attributes:
-        config: The grid that it belongs to.
-        length: Words of a sentence.
-        sentences: To train on.
-        arm: Of `ARMS`.
-        seed: Of text, weights, dropout and pairs.
-    """
-
-    config: SourceConfig
-    length: int
-    sentences: int
-    arm: str
-    seed: int
-
-    @property
-    def chosen(self) -> dict[str, Any]:
-        """What the run has of settings that are lists."""
-        return {
-            "sentence_lengths": self.length,
-            "sentences": self.sentences,
-            "arms": self.arm,
-        }
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What identifies the run."""
-        return {**dataclasses.asdict(self.config), **self.chosen, "seed": self.seed}
-
-    @property
-    def source(self) -> TopicSource:
-        """Where texts come from."""
-        config = self.config
-        return TopicSource(
-            config.num_topics,
-            config.num_words,
-            self.length,
-            shown=config.shown,
-            stay=config.stay,
-        )
-
-    @property
-    def text(self) -> np.ndarray:
-        """What is trained on."""
-        return self.source.sample(self.sentences, self.seed)
 
 
 def runs_of(config: SourceConfig, seeds: list[int]) -> list[Run]:
@@ -105,11 +55,12 @@ def runs_of(config: SourceConfig, seeds: list[int]) -> list[Run]:
         Run(
             f"length{run.length}-{run.sentences}-{run.arm}-seed{run.seed}",
             run.settings,
-            functools.partial(prepare, run),
-            functools.partial(train, run),
+            functools.partial(n_gram.count if counted else prepare, run),
+            functools.partial(n_gram.score if counted else train, run),
             NEEDS,
         )
         for run in runs
+        for counted in [run.arm == "n-gram"]
     ]
 
 
@@ -193,7 +144,7 @@ def train(run: SourceRun, prepared: Prepared, folder: pathlib.Path) -> dict[str,
     """Trains until the averaged weights no longer gain; returns the row."""
     config, model = run.config, prepared.model
     write_json(folder / "config.json", run.settings)
-    valid = run.source.sample(config.valid_sentences, _VALID_SEED)
+    valid = run.valid
     averaging = TwoTailedAveraging(_windows(valid), monitor="nll")
     log = MetricsLog(folder / "metrics.jsonl", seconds=True)
     patience = config.stop * (10 if ARMS[run.arm].get("patient") else 1)
@@ -249,11 +200,8 @@ def _phase_two_from(epochs: list[dict[str, Any]]) -> int | None:
 
 def judge(run: SourceRun, model: keras.Model) -> dict[str, Any]:
     """Returns what a model is worth, beside what no model exceeds."""
-    config, source = run.config, run.source
-    test = source.sample(config.test_sentences, _TEST_SEED)
-    exact = source.log_probs(test)
+    config, source, test = run.config, run.source, run.test
     found = target_log_probs(model, test, 20, 100, prefix=0)
-    marked = (test >= 1) & (test <= source.num_topics)
     rows = min(_SAID_ROWS, config.said_sentences // 2)
     each = config.said_sentences // rows * (run.length + 1)
     said = generate(model, tf.zeros([rows, 1], tf.int32), each, seed=run.seed)
@@ -266,10 +214,7 @@ def judge(run: SourceRun, model: keras.Model) -> dict[str, Any]:
         seed=run.seed,
     )
     return {
-        "test_nll": float(-np.mean(found)),
-        "floor": float(-np.mean(exact)),
-        "marker_ratio": float(np.exp(np.mean((exact - found)[marked]))),
-        "elsewhere": float(np.mean((exact - found)[~marked])),
+        **run.judge(found),
         "information": source.information(),
         "counted": counted_information(markers, source.num_topics + 1),
         "counted_text": counted_information(
