@@ -88,9 +88,7 @@ def loss_table(rows: Sequence[Row], others: Sequence[str]) -> str:
         (s, a, o) for s, arms in by_size.items() for a, o in arms.items()
     ):
         accuracies = [
-            row["pair_accuracy"]
-            for row in own
-            if row.get("pair_accuracy") is not None
+            row["pair_accuracy"] for row in own if row.get("pair_accuracy") is not None
         ]
         lines.append(
             (
