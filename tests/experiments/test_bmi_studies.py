@@ -139,7 +139,7 @@ def test_arms_without_bmi_have_one_weight():
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"arms": ("x",)}, "--arms must be some of none"),
+        ({"arms": ("x",)}, "--arms must be some of n-gram, none"),
         ({"sentences": ()}, "--sentences must name at least one"),
         ({"shown": 2.0}, "--shown must be at most 1"),
         ({"dropout": 1.0}, "--dropout must be below 1"),
