@@ -213,6 +213,7 @@ def test_finished_folds_are_not_computed_again(given, monkeypatch):
     assert _report(given) == expected
 
 
+@pytest.mark.landing
 def test_what_a_model_says_is_cut_to_the_text(given, tmp_path):
     vocabulary = Vocabulary.build(_text(50, 3), "words")
     vocabulary.save(tmp_path / "vocabulary.txt")

@@ -49,6 +49,7 @@ def given(tmp_path_factory) -> TrainSettings:
     )
 
 
+@pytest.mark.landing
 def test_it_trains_and_serves_pairs(given, capsys):
     running.run(given)
     folder = pathlib.Path(str(given.output_dir))

@@ -17,6 +17,7 @@ _TEXT, _VALID, _TEST = (_SOURCE.sample(n, seed=n) for n in (3000, 500, 600))
 _OPTIONS = {"vocabulary_size": 4, "prefix": 0, "units": 8, "most_epochs": 50}
 
 
+@pytest.mark.landing
 def test_order_counts():
     real = reverse_perplexity(_TEXT, _VALID, _TEST, **_OPTIONS)
     words = unigram_text(_TEXT, 3000, seed=1)

@@ -277,6 +277,7 @@ def test_fine_tuning_needs_an_encoder(tmp_path):
         runs[0].prepare()
 
 
+@pytest.mark.landing
 def test_hours_at_the_size_of_table_3(tmp_path, monkeypatch):
     tiny = {**projecting._BERT, "num_layers": 1, "width": 8, "num_heads": 2}
     monkeypatch.setattr(projecting, "_BERT", tiny)

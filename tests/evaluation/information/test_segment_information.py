@@ -110,12 +110,14 @@ def test_a_fold_does_not_depend_on_those_before(few_steps):
     assert without.mine == second.mine and math.isnan(without.shuffled)
 
 
+@pytest.mark.landing
 def test_large_ids_are_numbered_anew(few_steps):
     options = {"segment": 2, "gap": 0, "folds": 3, "most_steps": 50}
     found = segment_information(_TEXT, **options)
     assert segment_information(10**7 * (_TEXT + 1).astype(np.int64), **options) == found
 
 
+@pytest.mark.landing
 def test_it_is_said_what_ended_training(few_steps):
     """More steps find more where validation still rises; where it falls, nothing."""
     options = {"segment": 2, "gap": 0, "folds": 3, "seed": 4}

@@ -157,6 +157,7 @@ def test_task_and_words_are_clipped_together_and_imm_apart():
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.landing
 def test_matching_brings_the_induced_model_to_the_restricted_one():
     model = make(InBatchContexts(), positions=None, dtype="float32", coefficient=5.0)
     model.compile(keras.optimizers.Adam(0.03), run_eagerly=True)
