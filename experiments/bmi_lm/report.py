@@ -178,18 +178,16 @@ def cost(rows: Sequence[Row]) -> str:
     lines = []
     for arm, own in _arms(rows).items():
         last = [row["curve"] for row in own]
-        accuracy = [c["pair_accuracy"][-1] for c in last if "pair_accuracy" in c]
-        size = [
-            c["effective_sample_size"][-1] for c in last if "effective_sample_size" in c
-        ]
         lines.append(
             (
                 arm,
                 with_deviation([c["seconds"][-1] for c in last], 0),
                 with_deviation([c["seconds"][-1] / len(c["seconds"]) for c in last], 1),
                 len(own),
-                with_deviation(accuracy) if accuracy else "",
-                with_deviation(size, 1) if size else "",
+                _at_the_end(last, "pair_accuracy"),
+                _at_the_end(last, "val_pair_accuracy"),
+                _at_the_end(last, "val_mine"),
+                _at_the_end(last, "effective_sample_size", 1),
             )
         )
     titles = (
@@ -198,9 +196,17 @@ def cost(rows: Sequence[Row]) -> str:
         "an epoch",
         "seeds",
         "pairs told apart",
+        "of validation text",
+        "MINE there, nats",
         "effective sample size",
     )
     return table(titles, lines)
+
+
+def _at_the_end(curves: Sequence[Row], name: str, digits: int = 2) -> str:
+    """Returns `mean ± deviation` of the last values of curves that have them."""
+    found = [curve[name][-1] for curve in curves if name in curve]
+    return with_deviation(found, digits) if found else ""
 
 
 def choices(rows: Sequence[Row], what: str) -> str:
