@@ -34,11 +34,12 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
+    scored = scored_rows(rows)
     projected = [row for row in rows if "hours" in row]
     found = {}
-    if len(projected) < len(rows):
+    if scored:
         found["tasks"] = task_table(
-            [row for row in rows if "hours" not in row],
+            scored,
             order=_ORDER,
             bases=("none", "mlm"),
             published=PUBLISHED,
@@ -46,6 +47,11 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     if projected:
         found["projected"] = projections(projected)
     return found
+
+
+def scored_rows(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows of models that were fine-tuned."""
+    return [row for row in rows if "hours" not in row]
 
 
 def projections(rows: Sequence[Row]) -> str:

@@ -70,6 +70,17 @@ def task_table(
     return table(titles, lines, (0, 1, 2))
 
 
+def mean_scores(rows: Sequence[Row]) -> dict[str, float]:
+    """Returns 100 times the mean score of each arm on one task, and of tf-idf."""
+    metric = next(iter(rows[0]["test"]))
+    found = {
+        arm: [row["test"][metric] for row in rows if row["arm"] == arm]
+        for arm in distinct(row["arm"] for row in rows)
+    }
+    found["tf-idf"] = [row["peers"]["tfidf"][metric] for row in rows]
+    return {name: 100 * float(np.mean(scores)) for name, scores in found.items()}
+
+
 def _by_seeds(rows: Sequence[Row], metric: str) -> list[Row]:
     """Returns a row a seed, with the mean score of its restarts."""
     found: list[Row] = []

@@ -1,0 +1,54 @@
+"""What the page of the study shows, from its rows."""
+
+from __future__ import annotations
+
+import pathlib
+
+from experiments.imm_bert.report import scored_rows
+from experiments.imm_bert.report import tables as tables_of_rows
+from experiments.kit.about import About, MadeBy
+from experiments.kit.rows import Rows
+from experiments.kit.task_tables import mean_scores
+
+_COMMAND = "python -m experiments.imm_bert --preset={preset}"
+
+
+def _command(preset: str, seeds: str) -> str:
+    return f"{_COMMAND.format(preset=preset)} --seeds={seeds} --data_dir=DATA"
+
+
+_SMALL = _command("small", "1,2,3")
+ABOUT = About(
+    "IMM, Table 3",
+    "Does IMM with a bigram help a masked language model that is fine-tuned?",
+    _SMALL,
+    "2 h, 2 cores",
+)
+_MADE_BY: MadeBy = {
+    "tasks": (_SMALL, _command("published", "1")),
+    "projected": _COMMAND.format(preset="paper"),
+}
+# Of what there are rows of.
+_NEEDS = ("name", "arm")
+
+
+def tables(folder: pathlib.Path) -> dict[str, str]:
+    """Returns the tables of the page, by name."""
+    return tables_of_rows(Rows(folder).read_all(_NEEDS))
+
+
+MADE_BY: MadeBy = {
+    name: _MADE_BY[name] for name in tables(pathlib.Path(__file__).parent)
+}
+
+
+def headline(folder: pathlib.Path) -> str:
+    """Returns what came out, in a line."""
+    rows = scored_rows(Rows(folder).read_all(_NEEDS))
+    if not rows:
+        return "The comparison was not run yet"
+    task = rows[0]["task"]
+    found = mean_scores([row for row in rows if row["task"] == task])
+    return f"{task}, 100 times the score: " + ", ".join(
+        f"{name} {score:.1f}" for name, score in found.items()
+    )
