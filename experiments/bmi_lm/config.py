@@ -175,7 +175,11 @@ PRESETS = {
     ),
     # Without BMI as many more epochs take the seconds of both phases.
     "small": LanguageConfig(
-        trials=(_CHOSEN,), weights=(_WEIGHT,), long_epochs=36, long_finetune_epochs=13
+        arms=(*_MAIN, "full-last"),
+        trials=(_CHOSEN,),
+        weights=(_WEIGHT,),
+        long_epochs=36,
+        long_finetune_epochs=13,
     ),
     "paper-weight": LanguageConfig(arms=("full",), trials=(_CHOSEN,)),
     "paper": _PAPER,

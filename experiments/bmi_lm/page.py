@@ -50,7 +50,11 @@ def headline(folder: pathlib.Path) -> str:
     rows = Rows(folder).read_all(NEEDS)
     plain, longer = _test(rows, "none"), _test(rows, "none-long")
     found = [f"without {np.mean([*plain.values()]):.1f}"]
-    for arm, name in (("base", "Phase I"), ("full", "both phases")):
+    for arm, name in (
+        ("base", "Phase I"),
+        ("full", "both phases"),
+        ("full-last", "both by last features"),
+    ):
         own = _test(rows, arm)
         pairs = [(own[seed], plain[seed]) for seed in own if seed in plain]
         found.append(

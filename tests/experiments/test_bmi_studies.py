@@ -51,6 +51,7 @@ def test_arms_without_bmi_have_one_weight():
         "36epochs-higher-rate-none-long-seed1",
         "24epochs-higher-rate-base-weight0.01-seed1",
         "24epochs-higher-rate-full-weight0.01-seed1",
+        "24epochs-higher-rate-full-last-weight0.01-seed1",
     ]
     assert len(runs_of(LANGUAGE["weights"], [9])) == 6
     assert len(runs_of(LANGUAGE["base"], [9])) == 4
@@ -62,7 +63,9 @@ def test_correlations_have_the_information():
 
 
 def test_the_authors_variant_is_what_is_an_option():
-    config = dataclasses.replace(LANGUAGE["small"], variant="authors")
+    config = dataclasses.replace(
+        LANGUAGE["small"], variant="authors", arms=("none", "full")
+    )
     config.check()
     *_, run = runs_of(config, [1])
     assert run.name == "24epochs-authors-higher-rate-full-weight0.01-seed1"
