@@ -22,7 +22,7 @@ ARMS: Mapping[str, dict[str, Any]] = {
 }
 # The best rates on validation text (preset `rates`), of the detector or of both.
 CHOSEN: Mapping[str, float] = {
-    "masked": 1e-3,
+    "masked": 2e-3,
     "original": 1e-3,
     "separate": 1e-3,
     "disentangled": 1e-3,
@@ -111,6 +111,10 @@ _BASE = ElectraConfig(
     pieces=128_000,
     positions="both",
     slope=0.0,
+    norm="post",
+    residual_scaling="admin",
+    initializer_range=0.02,
+    dropout=0.1,
     length=512,
     batch_size=2048,
     steps=125_000,

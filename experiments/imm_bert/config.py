@@ -34,7 +34,7 @@ class FinetuneConfig:
         "runs/electra", "Output folder of `experiments.electra --preset=generators`."
     )
     encoder: str = setting(
-        "3000steps-masked-g4-rate0.001-seed{seed}", "Folder in it, by the seed."
+        "3000steps-masked-g4-rate0.002-seed{seed}", "Folder in it, by the seed."
     )
     corpus: str = setting("wikitext-2", "What it was trained on, and P_hat counts.")
     fraction: float = setting(1.0, "Share of its training text.")
@@ -79,7 +79,7 @@ PRESETS = {
         arms=tuple(ARMS),
         tasks=("docs-halves",),
         restarts=1,
-        encoder="8steps-masked-g1-rate0.001-seed{seed}",
+        encoder="8steps-masked-g1-rate0.002-seed{seed}",
         corpus="python-docs",
         fraction=0.05,
         pieces=300,

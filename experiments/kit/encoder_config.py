@@ -25,10 +25,10 @@ class EncoderConfig:
     slope: float = setting(
         0.5, "If positive, heads begin by looking at neighbours (position_slope)."
     )
-    norm: str = setting("post", "pre or post: where layers normalise.")
-    residual_scaling: str = setting("admin", "none or admin.")
-    initializer_range: float = setting(0.02, "Deviation of the first weights.")
-    dropout: float = setting(0.1, "Rate of dropout.")
+    norm: str = setting("pre", "pre or post: where layers normalise.")
+    residual_scaling: str = setting("none", "none or admin.")
+    initializer_range: float = setting(0.05, "Deviation of the first weights.")
+    dropout: float = setting(0.0, "Rate of dropout.")
     mask_ratio: float = setting(0.15, "Share of the pieces that are masked.")
     steps: int = setting(3000, "Steps of training.")
     looks: int = setting(20, "Looks at held-out text while training.")

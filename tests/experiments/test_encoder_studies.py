@@ -118,7 +118,7 @@ def test_runs_have_names_of_their_own_and_detectors_need_texts(tmp_path):
         names = [run.name for run in runs_of(config, [1])]
         assert len(set(names)) == len(names)
     assert (
-        standalone_name(ElectraConfig(), "2:3") == "3000steps-masked-g2-rate0.001-seed3"
+        standalone_name(ElectraConfig(), "2:3") == "3000steps-masked-g2-rate0.002-seed3"
     )
     config = dataclasses.replace(ELECTRA["tasks"], encoders_dir=str(tmp_path))
     with pytest.raises(FileNotFoundError, match="same command without --tasks"):
