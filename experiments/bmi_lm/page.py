@@ -19,7 +19,7 @@ ABOUT = About(
     "BMI, Table 1 and Figure 2",
     "Does BMI lower the perplexity of an AWD-LSTM on an eighth of Penn Treebank?",
     _SMALL,
-    "5.5 h, 1 core",
+    "7.5 h, 1 core",
 )
 MADE_BY: MadeBy = {
     **dict.fromkeys(("perplexity", "mixed", "averages", "cost"), _SMALL),
