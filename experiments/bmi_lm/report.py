@@ -36,8 +36,10 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
     """Draws the figure, and returns the tables of what there is."""
     folder.mkdir(parents=True, exist_ok=True)
     trained = [row for row in rows if "curve" in row]
+    # What was tried before is in tables.
+    compared = [row for row in trained if "finetuned" in row]
     if trained:
-        draw(trained, folder / "bmi_lm.png")
+        draw(compared or trained, folder / "bmi_lm.png")
     return "\n\n".join(tables(rows).values())
 
 
