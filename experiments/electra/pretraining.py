@@ -233,7 +233,9 @@ def _judge_masked(
         corrupted[split] = corrupt(model, getattr(text, split), judged, seed=0)
         corrupted[split].save(corrupted_file(folder, split))
     parts = [[part.numpy() for part in x[:3]] for (x,) in batches]
-    tokens, _, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
+    tokens, seen, positions = (
+        np.concatenate(part) for part in zip(*parts, strict=True)
+    )
     places = np.argwhere(positions > 0)
     rng = np.random.default_rng(0)
     most = min(_MOST_PLACES, len(places))
@@ -241,7 +243,7 @@ def _judge_masked(
     peer = TwoSidedNGram(text.train.tokens, text.train.ids, len(text.vocabulary))
     return {
         "test": {name: found[name] for name in ("nll", "accuracy")},
-        "n_gram": peer.scores(tokens, places)._asdict(),
+        "n_gram": peer.scores(tokens, places, seen)._asdict(),
         "frequency": peer.unigram_scores(tokens, places)._asdict(),
         "replaced": float(corrupted["test"].labels[~corrupted["test"].padding].mean()),
         "corrupted_sha256": digest_of(corrupted["test"]),

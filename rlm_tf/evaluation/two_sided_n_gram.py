@@ -69,7 +69,9 @@ class TwoSidedNGram:
         """Returns log-probabilities `[N, V]` of all tokens at places.
 
         Args:
-            tokens: Rows int `[M, T]`; neighbours are read as they are, none is masked.
+            tokens: Rows int `[M, T]`; neighbours are read as they are. One that no text
+                has, such as [MASK], ends the context on its side, for contexts with it
+                were never seen.
             places: Row and column of each, int `[N, 2]`.
         """
         row, column = np.asarray(places).T
@@ -91,13 +93,26 @@ class TwoSidedNGram:
             total = total + np.asarray(model.log_probs(contexts), np.float64)
         return scipy.special.log_softmax(total, axis=1)
 
-    def scores(self, tokens: npt.ArrayLike, places: npt.ArrayLike) -> MaskedScores:
-        """Returns how well tokens at places are predicted; see `log_probs`."""
+    def scores(
+        self,
+        tokens: npt.ArrayLike,
+        places: npt.ArrayLike,
+        masked_tokens: npt.ArrayLike | None = None,
+    ) -> MaskedScores:
+        """Returns how well tokens at places are predicted.
+
+        Args:
+            tokens: Rows int `[M, T]`.
+            places: Row and column of each, int `[N, 2]`.
+            masked_tokens: What a masked language model sees of the rows, int `[M, T]`;
+                None: all neighbours are seen.
+        """
         rows, places = np.asarray(tokens, np.int32), np.asarray(places)
+        read = rows if masked_tokens is None else np.asarray(masked_tokens, np.int32)
         losses, hits = 0.0, 0
         for first in range(0, len(places), _ROWS):
             part = places[first : first + _ROWS]
-            found = self.log_probs(rows, part)
+            found = self.log_probs(read, part)
             targets = rows[part[:, 0], part[:, 1]]
             losses -= found[np.arange(len(part)), targets].sum()
             hits += int((found.argmax(axis=1) == targets).sum())

@@ -56,6 +56,39 @@ def test_beyond_a_row_there_are_its_neighbours_in_the_text(rng):
     )
 
 
+def test_a_masked_neighbour_ends_the_context(rng):
+    rows = rows_of(rng, 60, 9)
+    model, pairs = (TwoSidedNGram(rows, IDS, V, order=n) for n in (3, 2))
+    place = [[0, 4]]
+    expected = model.log_probs(rows, place)
+    masked = rows[:1].copy()
+    masked[0, 2] = IDS.mask
+    found = model.log_probs(masked, place)
+    assert not np.allclose(found, expected)
+    # Before the place there is one token left that counts, whatever was before it.
+    other = masked.copy()
+    other[0, 1] = IDS.mask
+    np.testing.assert_array_equal(model.log_probs(other, place), found)
+    # With both neighbours hidden, those behind them count no more.
+    masked[0, 3] = masked[0, 5] = IDS.mask
+    changed = masked.copy()
+    changed[0, [2, 6]] = [5, 6]
+    np.testing.assert_array_equal(
+        model.log_probs(changed, place), model.log_probs(masked, place)
+    )
+    # Of two hidden neighbours on each side a bigram has nothing either.
+    masked[0, [2, 6]] = IDS.mask
+    nothing = pairs.log_probs(masked, place)
+    assert nothing.argmax() in (5, 6, 7)
+    held = rows_of(rng, 20, 9)
+    places = np.argwhere((held >= 5) & (np.arange(9) % 2 == 0))
+    seen = np.where(np.arange(9) % 2 == 1, held, IDS.mask)
+    hidden = np.where(held >= 5, IDS.mask, held)
+    scores = [model.scores(held, places, read) for read in (None, seen, hidden)]
+    losses = [found.cross_entropy for found in scores]
+    assert losses[0] < losses[2] and losses[1] < losses[2]
+
+
 def test_it_is_better_than_frequency_and_no_better_than_the_truth(rng):
     model = TwoSidedNGram(rows_of(rng, 300, 20), IDS, V)
     held = rows_of(rng, 50, 20)

@@ -41,7 +41,9 @@ def measure(
     batches = batches.take(-(-_MOST_ROWS // plan.batch_size))
     found = model.evaluate(batches, verbose=0, return_dict=True)
     parts = [[part.numpy() for part in x[:3]] for (x,) in batches]
-    tokens, _, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
+    tokens, seen, positions = (
+        np.concatenate(part) for part in zip(*parts, strict=True)
+    )
     places = np.argwhere(positions > 0)
     if len(places) > _MOST_PLACES:
         rng = np.random.default_rng(plan.seed)
@@ -55,7 +57,7 @@ def measure(
     )
     scores = {
         ("generator" if electra else _MODEL): own,
-        _N_GRAM: peer.scores(tokens, places),
+        _N_GRAM: peer.scores(tokens, places, seen),
         _UNIGRAM: peer.unigram_scores(tokens, places),
     }
     predictor = model.generator if electra else model
@@ -107,7 +109,7 @@ def write(folder: pathlib.Path, results: dict[str, Any]) -> None:
             f"{results['held_out_rows']:,} rows; n-grams on "
             f"{results['held_out_places']:,} of their masked tokens",
             f"n-gram: Kneser-Ney of order {_ORDER} from the left and from the right; "
-            "it sees all neighbours, where other masks hide some from the encoder",
+            "it sees what the encoder sees",
         ]
     )
     page.heading("Training")
