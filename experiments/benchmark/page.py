@@ -13,7 +13,7 @@ ABOUT = About(
     "no table of a document",
     "What do steps cost in time and memory, beside Keras, PyTorch, NLTK and authors?",
     "python -m experiments.benchmark --preset=small --data_dir=DATA",
-    "26 min, 2 cores",
+    "40 min, 2 cores",
 )
 
 
