@@ -12,7 +12,7 @@ from experiments.electra.chosen_rows import NEEDS
 from experiments.electra.config import GRID, ElectraConfig
 from experiments.electra.naming import ElectraRun, name_of
 from experiments.kit import machine
-from experiments.kit.encoder_finetuning import Recipe, finetune
+from experiments.kit.encoder_finetuning import DROPOUT, Recipe, finetune
 from experiments.kit.encoder_tasks import peers, read_task
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
@@ -23,6 +23,7 @@ from rlm_tf.commands.encoders.examples import Examples
 from rlm_tf.data import Vocabulary
 from rlm_tf.layers import TransformerEncoder
 from rlm_tf.models import Electra
+from rlm_tf.models.encoders.other_dropout import with_dropout
 
 
 class Prepared(NamedTuple):
@@ -71,6 +72,7 @@ def _prepare(run: ElectraRun, task: str, place: pathlib.Path) -> Prepared:
     encoder = model.encoder() if isinstance(model, Electra) else model.encoder
     with native_silence():
         vocabulary = Vocabulary.load(place / "vocabulary.json")
+    encoder = with_dropout(encoder, DROPOUT)
     return Prepared(encoder, vocabulary, read_task(task, run.seed))
 
 

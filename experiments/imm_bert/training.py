@@ -17,7 +17,7 @@ from experiments.imm_bert.projecting import project
 from experiments.imm_bert.report import NEEDS
 from experiments.kit import machine
 from experiments.kit.encoder_config import EncoderConfig
-from experiments.kit.encoder_finetuning import Recipe, Wrapped, finetune
+from experiments.kit.encoder_finetuning import DROPOUT, Recipe, Wrapped, finetune
 from experiments.kit.encoder_tasks import peers, read_task
 from experiments.kit.encoder_text import read_encoder_text
 from experiments.kit.grids import command_of
@@ -29,6 +29,7 @@ from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.examples import Examples
 from rlm_tf.data import LabelledBatches, MaskedCopy, Vocabulary
 from rlm_tf.models import MaskedLanguageModel, SequenceClassifier
+from rlm_tf.models.encoders.other_dropout import masked_with_dropout
 
 
 class TaskRun(NamedTuple):
@@ -146,8 +147,9 @@ def prepare(run: TaskRun) -> Prepared:
         )
     with native_silence():
         vocabulary = Vocabulary.load(run.encoder / "vocabulary.json")
+    model = load_model(run.encoder / "model.keras", compile=False)
     return Prepared(
-        load_model(run.encoder / "model.keras", compile=False),
+        masked_with_dropout(model, DROPOUT),
         vocabulary,
         read_task(run.task, run.seed),
     )

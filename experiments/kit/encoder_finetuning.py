@@ -25,6 +25,8 @@ from rlm_tf.training import (
     read_metrics_log,
 )
 
+# Of encoders that are fine-tuned (Table A.2), whatever it was before.
+DROPOUT = 0.1
 _CHECKPOINT_SECONDS = 120.0
 # Passes over few examples and over many.
 _MOST_EPOCHS, _LEAST_EPOCHS = 20, 3

@@ -106,6 +106,9 @@ def test_everything_is_written(trained):
     page = (trained / "encoder" / "report.md").read_text()
     for heading in ("Masked words of held-out text", "Training", "What it would say"):
         assert f"## {heading}" in page
+    # A text that is read rarely needs no dropout, the few examples do.
+    assert _report(trained / "encoder")["plan"]["dropout"] == 0
+    assert load_model(trained / "model.keras").encoder.dropout == 0.1
     for row in _report(trained / "encoder")["examples"]:
         assert row["text"].count("[MASK]") == 1 and len(row["found"]) == 3
 
@@ -308,6 +311,7 @@ def test_the_verdict_names_the_better_one():
         ({"objective": "bert"}, "--objective must be one of electra, masked"),
         ({"width": 100, "num_heads": 3}, "--width=100 must be a multiple"),
         ({"mask_ratio": 0.0}, "--mask_ratio"),
+        ({"dropout": 1.0}, r"--dropout must lie in \[0, 1\)"),
         ({"minutes": 0.0}, "--minutes must be positive"),
         ({"length": 4}, "--length must be at least 8"),
         ({"strategy": "tpu"}, "--strategy must be one of"),
@@ -322,6 +326,14 @@ def test_settings_of_pretraining(files, changes, message):
         settings.check_pretrain_settings(dataclasses.replace(given, **changes))
 
 
+@pytest.mark.parametrize(
+    ("given", "passes", "rate"),
+    [(None, 30, 0.0), (None, 31, 0.1), (0.0, 500, 0.0), (0.2, 1, 0.2)],
+)
+def test_dropout_of_pretraining(given, passes, rate):
+    assert pretraining._dropout(given, passes) == rate
+
+
 def test_settings_of_the_others(files, tmp_path):
     given = _labelled(files)
     with pytest.raises(ValueError, match="--encoder=none is no folder"):
@@ -333,6 +345,7 @@ def test_settings_of_the_others(files, tmp_path):
     for changes, message in (
         ({"rate_decay": 0.0}, "--rate_decay"),
         ({"warm_up": 1.0}, "--warm_up"),
+        ({"dropout": -0.1}, "--dropout must lie in"),
         ({"pooling": "max"}, "--pooling must be one of mean, cls"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -38,6 +38,7 @@ from rlm_tf.commands.encoders.settings import (
 from rlm_tf.data import LabelledBatches, LabelledTexts, Looks
 from rlm_tf.file_errors import naming
 from rlm_tf.models import SequenceClassifier, count_parameters, layerwise_decay
+from rlm_tf.models.encoders.other_dropout import with_dropout
 from rlm_tf.serving import export_encoder
 from rlm_tf.training import KeepBest, ResumableBatches
 
@@ -128,7 +129,7 @@ class Run:
         settings, train = self.settings, examples.train
         keras.utils.set_random_seed(settings.seed)
         model = SequenceClassifier(
-            encoder_of(trained.model),
+            with_dropout(encoder_of(trained.model), settings.dropout),
             None if train.is_regression else len(train.names),
             pooling="mean" if settings.pooling == "mean" else "cls",
             clip_norm=settings.clip_norm,
@@ -162,10 +163,7 @@ class Run:
         epochs = min(max(passes, _LEAST_EPOCHS), _MOST_EPOCHS)
         if self.settings.minutes is not None:
             few = ResumableBatches(Looks(train, fitting.PROBE_STEPS))
-            before = encoder_of(trained.model).get_weights()
             step = fitting.step_seconds(lambda: self._build(examples, trained), few)
-            # The encoder is the one that is going to be trained.
-            encoder_of(trained.model).set_weights(before)
             steps = fitting.steps_in(60 * self.settings.minutes, step)
             epochs = min(epochs, max(steps // train.steps, 1))
             print(f"  a step takes {1000 * step:.0f} ms")

@@ -52,6 +52,8 @@ _WIDE_MINUTES = 300.0
 _AFTER, _AFTER_SHARE = 20.0, 0.05
 # A detector whose loss does not leave ln 2 has learnt nothing.
 _STUCK = 0.69
+# Of a text that is read often; what is read less has not been learnt by heart.
+_DROPOUT, _FEW_PASSES = 0.1, 30
 
 
 def run(settings: PretrainSettings) -> None:
@@ -216,7 +218,7 @@ class Run:
             discriminator_weight=settings.discriminator_weight,
             mask_ratio=settings.mask_ratio,
             clip_norm=settings.clip_norm,
-            dropout=settings.dropout,
+            dropout=_dropout(settings.dropout, math.inf),
             seed=settings.seed,
             seconds=None,
         )
@@ -237,6 +239,7 @@ class Run:
             look=steps // looks,
             looks=looks,
             warm_up=min(int(_WARM_UP * steps), _MOST_WARM_UP),
+            dropout=_dropout(settings.dropout, _passes(plan, steps, rows)),
             seconds=seconds,
         )
         write_json(path, dataclasses.asdict(plan))
@@ -247,7 +250,7 @@ class Run:
     ) -> tuple[keras.Model, fitting.Fitted]:
         with distribution.strategy(self.settings.strategy).scope():
             model = build(plan)
-        passes = plan.steps * plan.batch_size / len(rows.tokens)
+        passes = _passes(plan, plan.steps, rows)
         print(f"training: {plan.steps:,} steps, {passes:.1f} passes", flush=True)
         highest = {"discriminator": _STUCK} if plan.objective == "electra" else None
         fitted = fitting.fit(
@@ -321,6 +324,18 @@ class Run:
             f"next: rlm_tf finetune --encoder={self.folder} --train=FILE.csv; rlm_tf "
             f"fill_mask --model={self.folder} --text=..."
         )
+
+
+def _dropout(given: float | None, passes: float) -> float:
+    """Returns the rate of dropout for so many passes over the text."""
+    if given is not None:
+        return given
+    return 0.0 if passes <= _FEW_PASSES else _DROPOUT
+
+
+def _passes(plan: Plan, steps: int, rows: Segments) -> float:
+    """Returns how often so many steps read the text."""
+    return steps * plan.batch_size / len(rows.tokens)
 
 
 def _batches(

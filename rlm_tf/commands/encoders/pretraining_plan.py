@@ -65,7 +65,7 @@ class Plan:
             f"{self.num_heads} heads, rows of {self.length} tokens, {self.batch_size} "
             "a step",
             f"{self.steps:,} steps, rate {self.learning_rate:g} after {self.warm_up} "
-            "steps, then falling to 0",
+            f"steps, then falling to 0; dropout {self.dropout:g}",
         ]
         if self.objective == "electra":
             found.append(

@@ -59,7 +59,10 @@ class PretrainSettings:
     discriminator_weight: float = setting(50.0, "Of the detector's loss.")
     mask_ratio: float = setting(0.15, "Share of masked tokens.")
     clip_norm: float = setting(2.0, "Of gradients, of each network.")
-    dropout: float = setting(0.1, "Rate of dropout.")
+    dropout: float | None = setting(
+        None,
+        "Rate of dropout. Without: none for up to 30 passes over the text, else 0.1.",
+    )
     strategy: str = setting("default", "Of tf.distribute: default or mirrored.")
     seed: int = setting(1, "Of initialisation, order, masks and dropout.")
     most_megabytes: float = setting(
@@ -102,6 +105,7 @@ class FinetuneSettings:
     )
     warm_up: float = setting(0.1, "Share of the steps in which the rate rises.")
     clip_norm: float = setting(1.0, "Of the gradient.")
+    dropout: float = setting(0.1, "Rate of dropout, whatever it was before.")
     strategy: str = setting("default", "Of tf.distribute: default or mirrored.")
     seed: int = setting(1, "Of splits, order, the head and dropout.")
     resume: bool = setting(True, "Goes on where a run in --output_dir was ended.")
@@ -206,16 +210,22 @@ def check_pretrain_settings(settings: PretrainSettings) -> None:
         "clip_norm",
         "most_megabytes",
     )
-    for name, most in (("mask_ratio", 1.0), ("dropout", 0.99)):
-        value = getattr(settings, name)
-        if not 0 <= value <= most or (name == "mask_ratio" and not value):
-            raise ValueError(f"--{name} must be a share below {most:g}, found {value}.")
+    if not 0 < settings.mask_ratio <= 1:
+        raise ValueError(
+            f"--mask_ratio must lie in (0, 1], found {settings.mask_ratio}."
+        )
+    _check_dropout(settings.dropout)
     width, heads = settings.width, settings.num_heads
     if width is not None and width % (heads or max(1, width // 64)):
         raise ValueError(
             f"--width={width} must be a multiple of the number of heads, "
             f"{heads or max(1, width // 64)} (--num_heads)."
         )
+
+
+def _check_dropout(rate: float | None) -> None:
+    if rate is not None and not 0 <= rate < 1:
+        raise ValueError(f"--dropout must lie in [0, 1), found {rate}.")
 
 
 def check_finetune_settings(settings: FinetuneSettings) -> None:
@@ -303,6 +313,7 @@ def _check_examples(settings: FinetuneSettings | ClassifierSettings) -> None:
     decay = getattr(settings, "rate_decay", 1.0)
     if not 0 < decay <= 1:
         raise ValueError(f"--rate_decay must lie in (0, 1], found {decay}.")
+    _check_dropout(getattr(settings, "dropout", None))
     warm_up = getattr(settings, "warm_up", 0.0)
     if not 0 <= warm_up < 1:
         raise ValueError(f"--warm_up must be a share in [0, 1), found {warm_up}.")
