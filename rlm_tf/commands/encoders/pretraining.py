@@ -52,6 +52,7 @@ _WIDE_MINUTES = 300.0
 _AFTER, _AFTER_SHARE = 20.0, 0.05
 # A detector whose loss does not leave ln 2 has learnt nothing.
 _STUCK = 0.69
+_RATES = {"electra": 1e-3, "masked": 2e-3}
 # Of a text that is read often; what is read less has not been learnt by heart.
 _DROPOUT, _FEW_PASSES = 0.1, 30
 
@@ -213,7 +214,7 @@ class Run:
             look=1,
             looks=1,
             warm_up=0,
-            learning_rate=settings.learning_rate,
+            learning_rate=settings.learning_rate or _RATES[settings.objective],
             generator_learning_rate=settings.generator_learning_rate,
             discriminator_weight=settings.discriminator_weight,
             mask_ratio=settings.mask_ratio,

@@ -54,8 +54,12 @@ class PretrainSettings:
     generator_layers: int = setting(1, "Of the generator of --objective=electra.")
     length: int = setting(128, "Tokens of a row.")
     batch_size: int = setting(16, "Rows of a batch.")
-    learning_rate: float = setting(1e-3, "Of the encoder, at its highest.")
-    generator_learning_rate: float = setting(1e-3, "Of the generator, likewise.")
+    learning_rate: float | None = setting(
+        None,
+        "Of the encoder, at its highest. Without: 0.002 where it predicts masked "
+        "words, 0.001 where it finds replaced ones.",
+    )
+    generator_learning_rate: float = setting(2e-3, "Of the generator, likewise.")
     discriminator_weight: float = setting(50.0, "Of the detector's loss.")
     mask_ratio: float = setting(0.15, "Share of masked tokens.")
     clip_norm: float = setting(2.0, "Of gradients, of each network.")
