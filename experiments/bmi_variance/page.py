@@ -15,7 +15,7 @@ ABOUT = About(
     "BMI, Figure 3",
     "How much less do gradients of IW-RAML vary than those of policy gradients?",
     "python -m experiments.bmi_variance --preset=small --seeds=1,2,3 --data_dir=DATA",
-    "20 min, 1 core",
+    "37 min, 1 core",
 )
 
 
