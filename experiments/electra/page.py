@@ -24,7 +24,7 @@ ABOUT = About(
     "Dong, section 1.4 and appendix A",
     "Does a detector gain by a larger generator, if each has an optimiser of its own?",
     _SMALL,
-    "25 min a run, 2 cores",
+    "25 min a run, 1 core",
 )
 _MAIN = (_SMALL, _command("between", "1"), _command("steps", "1"))
 _MADE_BY: MadeBy = {
