@@ -206,12 +206,19 @@ def test_a_file_holds_both_models_and_no_text(tmp_path):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-def test_phase_two_begins_from_a_file_of_phase_one(tmp_path):
-    bmi = wrapped(language_model(dtype="float32"))
-    bmi.compile(keras.optimizers.SGD(0.1))
+def _trained_and_loaded(path, dtype, optimizer):
+    """A model after a step, and what its file gives back."""
+    bmi = wrapped(language_model(dtype=dtype))
+    bmi.compile(optimizer)
     bmi.train_on_batch(*batch())
-    bmi.save(tmp_path / "model.keras")
-    first = rlm_tf.load_model(tmp_path / "model.keras")
+    bmi.save(path)
+    return bmi, rlm_tf.load_model(path)
+
+
+def test_phase_two_begins_from_a_file_of_phase_one(tmp_path):
+    bmi, first = _trained_and_loaded(
+        tmp_path / "model.keras", "float32", keras.optimizers.SGD(0.1)
+    )
     again = BootstrappedMutualInformation(
         first.model, discriminator=first.discriminator, phase_two="raml"
     )
@@ -225,11 +232,9 @@ def test_phase_two_begins_from_a_file_of_phase_one(tmp_path):
 
 
 def test_a_file_in_mixed_precision_has_all_of_the_optimisers(tmp_path):
-    bmi = wrapped(language_model(dtype="mixed_float16"))
-    bmi.compile(keras.optimizers.Adam(0.1))
-    bmi.train_on_batch(*batch())
-    bmi.save(tmp_path / "model.keras")
-    again = rlm_tf.load_model(tmp_path / "model.keras")
+    bmi, again = _trained_and_loaded(
+        tmp_path / "model.keras", "mixed_float16", keras.optimizers.Adam(0.1)
+    )
     for found, expected in zip(
         again.optimizer.variables, bmi.optimizer.variables, strict=True
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlm_tf.models import MaskedLanguageModel
+from rlm_tf.models import Electra, MaskedLanguageModel
 from rlm_tf.models.encoders.other_dropout import masked_with_dropout, with_dropout
 from tests.models.encoders.toy import VOCABULARY, encoder, texts
 
@@ -30,6 +30,13 @@ def test_the_same_is_computed_and_dropout_acts(options):
     # Weights are its own.
     found.set_weights([0 * weight for weight in found.get_weights()])
     assert np.any(given.get_weights()[0])
+
+
+@pytest.mark.parametrize("embeddings", ["shared", "separate", "disentangled"])
+def test_a_detector_keeps_its_embeddings(embeddings):
+    model = Electra(encoder(), encoder(seed=5), embeddings=embeddings)
+    found = with_dropout(model.encoder(), 0.2)
+    np.testing.assert_array_equal(found(_TOKENS), model.encoder()(_TOKENS))
 
 
 def test_a_masked_language_model_keeps_its_head():
