@@ -50,12 +50,13 @@ class GenerationConfig:
 
 
 PRESETS = {
-    # Words and real text alone: no model is needed.
+    # Real text alone: no model is needed.
     "smoke": GenerationConfig(
-        arms=TEXTS,
+        arms=("real",),
         corpus="python-docs",
         tokens=2000,
         segment=4,
+        gaps=(0,),
         folds=3,
         reverse_tokens=1000,
         reverse_units=8,

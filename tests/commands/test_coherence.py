@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import pathlib
 import signal
@@ -29,6 +30,7 @@ from rlm_tf.evaluation.information.segment_information import (
 from rlm_tf.layers import LSTMCell
 from rlm_tf.models import RegularizedLanguageModel
 from rlm_tf.serving import export_language_model
+from tests.experiments.binaries import run_binary
 
 _LETTERS = np.array(list("abcd"))
 _SOURCE = MarkovSource(0.04 + 0.84 * np.roll(np.eye(4), 1, axis=1))
@@ -310,32 +312,26 @@ def test_a_text_that_is_too_short_leaves_nothing(given):
 
 @pytest.mark.landing
 def test_a_killed_run_goes_on_with_the_same_numbers(given):
-    def command(folder):
-        return [
-            sys.executable,
-            "-m",
-            "experiments.mutual_information",
-            f"--text={given.text[0]}",
-            "--segment=3",
-            "--gaps=1",
-            "--folds=3",
-            "--nocontrols",
-            f"--output_dir={folder}",
-        ]
-
-    whole, killed = (f"{given.output_dir}_{name}" for name in ("whole", "killed"))
-    subprocess.run(command(whole), check=True, capture_output=True)
-    with subprocess.Popen(command(killed), stdout=subprocess.DEVNULL) as process:
+    text = f"--text={given.text[0]}"
+    flags = (text, "--segment=3", "--gaps=1", "--folds=3", "--nocontrols")
+    whole, killed = (
+        pathlib.Path(f"{given.output_dir}_{name}") for name in ("whole", "killed")
+    )
+    run = functools.partial(run_binary, "mutual_information", *flags, check=True)
+    run(f"--output_dir={whole}")
+    command = [sys.executable, "-m", "experiments.mutual_information", *flags]
+    command.append(f"--output_dir={killed}")
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         for _ in range(1200):
-            if any(pathlib.Path(killed).glob("folds/text*")):
+            if any(killed.glob("folds/text*")):
                 break
             time.sleep(0.1)
         process.send_signal(signal.SIGKILL)
-    assert not (pathlib.Path(killed) / "report.json").exists()
-    again = subprocess.run(command(killed), check=True, capture_output=True, text=True)
-    assert "fold 1/3" not in again.stdout and "fold 3/3" in again.stdout
+    assert not (killed / "report.json").exists()
+    again = run(f"--output_dir={killed}").stdout
+    assert "fold 1/3" not in again and "fold 3/3" in again
     rows = [
-        json.loads((pathlib.Path(folder) / "report.json").read_text())["rows"]
+        json.loads((folder / "report.json").read_text())["rows"]
         for folder in (whole, killed)
     ]
     assert rows[0] == rows[1]

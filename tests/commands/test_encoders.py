@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import io
 import json
 import pathlib
@@ -27,6 +28,7 @@ from rlm_tf.commands.encoders.folder import load_encoder
 from rlm_tf.data import LabelledTexts, encoder_vocabulary
 from rlm_tf.loading import load_model
 from rlm_tf.models import Electra, SequenceClassifier
+from tests.experiments.binaries import run_binary
 
 _WORDS = {
     "sea": ["ship", "wave", "sail", "harbour", "captain"],
@@ -194,13 +196,15 @@ def test_another_vocabulary_is_noticed_by_its_words(files, trained, tmp_path):
 @pytest.mark.landing
 def test_a_killed_run_ends_as_if_nothing_had_been(small, tmp_path):
     """SIGKILL in pre-training and in fine-tuning; the reports are the same."""
-    command = [sys.executable, "-m", "rlm_tf.commands.classifier"]
+    flags = []
     for field in dataclasses.fields(small):
         value = getattr(small, field.name)
         if value is not None and value != field.default and field.name != "output_dir":
-            command.append(f"--{field.name}={value}")
+            flags.append(f"--{field.name}={value}")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run([*command, f"--output_dir={whole}"], check=True, capture_output=True)
+    run = functools.partial(run_binary, "classifier", *flags, package="rlm_tf.commands")
+    run(f"--output_dir={whole}", check=True)
+    command = [sys.executable, "-m", "rlm_tf.commands.classifier", *flags]
     command.append(f"--output_dir={killed}")
     for folder in (killed / "encoder", killed):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -211,7 +215,7 @@ def test_a_killed_run_ends_as_if_nothing_had_been(small, tmp_path):
         process.kill()
         process.wait()
         assert not (folder / "report.json").exists()
-    subprocess.run(command, check=True, capture_output=True)
+    run(f"--output_dir={killed}", check=True)
     apart = {"training_seconds", "curve", "settings", "encoder"}
     for name in ("encoder", "."):
         found, expected = _report(killed / name), _report(whole / name)

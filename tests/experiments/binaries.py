@@ -1,4 +1,4 @@
-"""Runs binaries for tests as `python -m experiments.NAME` does, but starts sooner."""
+"""Runs binaries for tests as `python -m` does, but starts sooner."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _server() -> subprocess.Popen[str]:
 
 
 def run_binary(
-    name: str, *flags: object, check: bool = False
+    name: str, *flags: object, check: bool = False, package: str = "experiments"
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `experiments.NAME` with these flags to its end.
+    """Runs a module of `experiments`, or of another package, to its end.
 
     One that hangs is ended after ten minutes, with the exit status of a signal.
 
@@ -38,7 +38,7 @@ def run_binary(
     with tempfile.TemporaryDirectory() as folder:
         printed, errors = (pathlib.Path(folder, stream) for stream in ("out", "err"))
         request = {
-            "name": f"experiments.{name}",
+            "name": f"{package}.{name}",
             "flags": arguments,
             "stdout": str(printed),
             "stderr": str(errors),
