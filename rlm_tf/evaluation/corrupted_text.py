@@ -73,7 +73,12 @@ class Detection(NamedTuple):
 
 
 def corrupt(
-    generator: MaskedLanguageModel, segments: Segments, masking: Masking, seed: int = 0
+    generator: MaskedLanguageModel,
+    segments: Segments,
+    masking: Masking,
+    seed: int = 0,
+    *,
+    batch_size: int = 64,
 ) -> CorruptedText:
     """Replaces masked tokens by draws of a generator, once.
 
@@ -85,29 +90,40 @@ def corrupt(
         segments: Rows of held-out text.
         masking: Of it.
         seed: Of the draws.
+        batch_size: Rows that are read at once. It changes no mask, and no uniform
+            number that a token is drawn by.
 
     Raises:
-        ValueError: If `seed` is negative.
+        ValueError: If `seed` is negative, or `batch_size` is not positive.
     """
     check_integer("corrupt", "seed", seed, 0)
+    check_integer("corrupt", "batch_size", batch_size, 1)
     rng = np.random.default_rng(seed)
 
     @tf.function(reduce_retracing=True)
-    def logits_at(shown: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        return generator.logits_at(shown, places)
-
-    parts = []
-    for (x,) in masking.of_all(segments.in_order()):
-        original, shown, positions = x[:3]
-        places = tf.where(positions > 0)
+    def corrupted(
+        original: tf.Tensor,
+        shown: tf.Tensor,
+        positions: tf.Tensor,
+        places: tf.Tensor,
+        uniform: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         drawn = corrupted_tokens(
-            logits_at(shown, places),
+            generator.logits_at(shown, places),
             tf.gather_nd(original, places),
             tf.ones(tf.shape(places)[:1], tf.bool),
-            rng.random(int(places.shape[0])),
+            uniform,
         )
         tokens = tf.tensor_scatter_nd_update(original, places, drawn)
-        labels = detection_labels(original, tokens, positions)
+        return tokens, detection_labels(original, tokens, positions)
+
+    parts = []
+    masked_alike = masking.of_all(segments.in_order())
+    for (x,) in masked_alike.unbatch().batch(batch_size):
+        original, _, positions = x[:3]
+        places = tf.where(positions > 0)
+        uniform = tf.constant(rng.random(int(places.shape[0])))
+        tokens, labels = corrupted(*x[:3], places, uniform)
         parts.append((tokens, labels, original == segments.ids.padding, original))
     return CorruptedText(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 

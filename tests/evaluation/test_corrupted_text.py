@@ -28,9 +28,9 @@ def _encoder(**options):
     return TransformerEncoder(len(_VOCABULARY), **{**sizes, **options})
 
 
-def _corrupted(seed=0, generator=None):
+def _corrupted(seed=0, generator=None, **options):
     generator = generator or MaskedLanguageModel(_encoder())
-    return corrupt(generator, _SEGMENTS, Masking(_VOCABULARY), seed)
+    return corrupt(generator, _SEGMENTS, Masking(_VOCABULARY), seed, **options)
 
 
 def test_masked_tokens_alone_are_replaced_and_always_the_same():
@@ -43,7 +43,7 @@ def test_masked_tokens_alone_are_replaced_and_always_the_same():
     assert np.all(text.labels.sum(1) <= masked)
     assert text.labels.sum() > 0.8 * masked.sum()
     assert not np.any(text.labels & (text.original < 5))
-    for one, other in zip(text, _corrupted(), strict=True):
+    for one, other in zip(text, _corrupted(batch_size=5), strict=True):
         np.testing.assert_array_equal(one, other)
     assert np.any(text.tokens != _corrupted(seed=1).tokens)
 
