@@ -329,15 +329,16 @@ def _check_bmi(settings: TrainSettings) -> None:
             f"--bmi_pooling must be one of {', '.join(_POOLINGS)}; found "
             f"{settings.bmi_pooling!r}."
         )
-    half_life = settings.bmi_half_life
     if settings.bmi_raml_weight is not None and phase is None:
         raise ValueError("--bmi_raml_weight needs --bmi_phase_two.")
-    if any(value is not None for value in (phase, switch, half_life)) and not (
-        settings.bmi
-    ):
-        raise ValueError(
-            "--bmi_phase_two, --bmi_switch and --bmi_half_life need --bmi."
-        )
+    given = [
+        f"--{field.name}"
+        for field in dataclasses.fields(settings)
+        if field.name.startswith("bmi_")
+        and getattr(settings, field.name) != field.default
+    ]
+    if given and not settings.bmi:
+        raise ValueError(f"--bmi is needed by {', '.join(given)}.")
     if phase is not None and switch is None:
         raise ValueError(
             f"--bmi_phase_two={phase} needs the epoch after which it begins: give "

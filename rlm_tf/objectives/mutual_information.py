@@ -115,7 +115,7 @@ def mine_bound(joint_scores: TensorLike, marginal_scores: TensorLike) -> LossOut
         TypeError: If the scores are not floating point.
     """
     joint, marginal = _scores("mine_bound", joint_scores, marginal_scores)
-    return _bound("mine_bound", joint, log_mean_exp(tf.reshape(marginal, [-1])))
+    return _logarithmic_bound("mine_bound", joint, tf.reshape(marginal, [-1]))
 
 
 def nwj_bound(
@@ -178,7 +178,7 @@ def smile_estimate(
     check_range(name, float(np.finfo(np.float32).tiny), math.inf, clip=clip)
     most = cast_like(clip, joint)
     clipped = tf.clip_by_value(tf.reshape(marginal, [-1]), -most, most)
-    return _bound(name, joint, log_mean_exp(clipped))
+    return _logarithmic_bound(name, joint, clipped)
 
 
 def info_nce(scores: TensorLike) -> LossOutput:
@@ -198,8 +198,9 @@ def info_nce(scores: TensorLike) -> LossOutput:
     """
     scores = _square("info_nce", scores=scores)
     joint = tf.linalg.diag_part(scores)
-    marginal = log_mean_exp(scores, axis=1)
-    return LossOutput(marginal - joint, BoundExtra(joint, marginal))
+    shift = _finite(joint)
+    loss = log_mean_exp(scores - shift[:, tf.newaxis], axis=1) - (joint - shift)
+    return LossOutput(loss, BoundExtra(joint, log_mean_exp(scores, axis=1)))
 
 
 def conditional_bounds(log_probs: TensorLike) -> ConditionalBounds:
@@ -221,6 +222,7 @@ def conditional_bounds(log_probs: TensorLike) -> ConditionalBounds:
         TypeError: If it is not floating point.
     """
     log_probs = _square("conditional_bounds", log_probs=log_probs)
+    log_probs -= _finite(tf.linalg.diag_part(log_probs))
     own = tf.linalg.diag_part(log_probs)
     number = tf.cast(tf.shape(log_probs)[0], log_probs.dtype)
     impossible = tf.fill(tf.shape(own), tf.constant(-math.inf, own.dtype))
@@ -314,6 +316,22 @@ def _bound(function: str, joint: tf.Tensor, marginal: tf.Tensor) -> LossOutput:
     check_shapes(function, joint_scores=(joint, "N"))
     mean = tf.reduce_mean(joint)
     return LossOutput(marginal - mean, BoundExtra(mean, marginal))
+
+
+def _logarithmic_bound(
+    function: str, joint: tf.Tensor, marginal: tf.Tensor
+) -> LossOutput:
+    """Returns ln mean e^(T-) - mean T+, of which large scores keep the digits."""
+    check_shapes(function, joint_scores=(joint, "N"))
+    shift = _finite(tf.reduce_max(marginal))
+    loss = log_mean_exp(marginal - shift) - tf.reduce_mean(joint - shift)
+    return LossOutput(loss, BoundExtra(tf.reduce_mean(joint), log_mean_exp(marginal)))
+
+
+def _finite(scores: tf.Tensor) -> tf.Tensor:
+    """Returns what may be subtracted from all scores of a bound, without gradient."""
+    zeros = tf.zeros_like(scores)
+    return tf.stop_gradient(tf.where(tf.math.is_finite(scores), scores, zeros))
 
 
 def _scores(

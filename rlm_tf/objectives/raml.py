@@ -26,8 +26,8 @@ class ImportanceWeights(NamedTuple):
     """Weights of samples; they carry no gradient.
 
     Attributes:
-        weights: `[B]`, sum to 1.
-        effective_sample_size: Scalar, `1 / sum w^2`, in [1, B].
+        weights: `[B]`, sum to 1; all 0 where no sample can be drawn.
+        effective_sample_size: Scalar, `1 / sum w^2`, in [1, B]; 0 where none can.
     """
 
     weights: tf.Tensor
@@ -100,8 +100,16 @@ def importance_weights(
         ValueError: If shapes do not fit or `temperature` is not positive.
         TypeError: If `rewards` is not floating point.
     """
+    name = "importance_weights"
+    rewards = tf.convert_to_tensor(rewards)
+    check_floating(name, rewards=rewards)
+    dtype, rewards = rewards.dtype, at_least_single(rewards)
+    log_proposals = cast_like(log_proposals, rewards)
+    check_shapes(name, rewards=(rewards, "B"), log_proposals=(log_proposals, "B"))
+    # Of a low temperature the quotient of a large reward would be infinite.
+    drawn = tf.where(tf.equal(log_proposals, -np.inf), rewards.dtype.min, rewards)
     log_weights = log_importance_weights(
-        rewards, log_proposals, temperature=temperature
+        rewards - tf.reduce_max(drawn), log_proposals, temperature=temperature
     )
     weights = tf.nn.softmax(log_weights)
     # Of none that can be drawn there is no weight at all.
@@ -109,7 +117,6 @@ def importance_weights(
     size = tf.math.divide_no_nan(
         tf.ones([], weights.dtype), tf.reduce_sum(tf.square(weights))
     )
-    dtype = tf.convert_to_tensor(rewards).dtype
     return ImportanceWeights(tf.cast(weights, dtype), tf.cast(size, dtype))
 
 

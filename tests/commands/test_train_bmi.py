@@ -83,15 +83,19 @@ def test_it_trains_and_serves_pairs(given, capsys):
 
 def test_text_without_lines_has_segments(given):
     vocabulary = Vocabulary.build("a b c\n", "words")
-    settings = {"bmi": True, "seed": 1}
 
-    def kind(ids):
+    def made(ids, rows):
         corpus = Corpus("text", ids, ids, ids, vocabulary)
-        plan = type("Plan", (), settings)()
-        return type(pairs._pairs(plan, corpus))
+        plan = type("Plan", (), {"bmi": True, "seed": 1, "batch_size": rows})()
+        return pairs._pairs(plan, corpus)
 
-    assert kind(np.tile([1, 2, vocabulary.eos_id], 50)) is SentencePairs
-    assert kind(np.ones(300, np.int32)) is SegmentPairs
+    lines = np.tile([1, 2, vocabulary.eos_id], 50)
+    assert isinstance(made(lines, 8), SentencePairs)
+    segments = made(np.ones(300, np.int32), 8)
+    assert isinstance(segments, SegmentPairs)
+    # As many for each row, and at least twelve.
+    assert [made(lines, rows).batch_size for rows in (8, 12, 20)] == [16, 12, 20]
+    assert segments.batch_size == 16
 
 
 def test_what_it_did_is_said(given):
@@ -113,10 +117,7 @@ def test_what_it_did_is_said(given):
         ({"bmi_pooling": "x"}, "--bmi_pooling must be one of max, mean, last"),
         ({"bmi_switch": None}, "--bmi_phase_two=raml needs the epoch after which"),
         ({"bmi_phase_two": None, "bmi_raml_weight": None}, "--bmi_switch=1 needs"),
-        (
-            {"bmi": False},
-            "--bmi_phase_two, --bmi_switch and --bmi_half_life need --bmi",
-        ),
+        ({"bmi": False}, "--bmi is needed by --bmi_raml_weight, --bmi_half_life, "),
         ({"bmi_phase_two": "x"}, "--bmi_phase_two must be raml or rl; found 'x'"),
         ({"bmi_weight": -1.0}, "--bmi_weight must be positive"),
         ({"bmi_raml_weight": 0.0}, "--bmi_raml_weight must be positive"),

@@ -239,6 +239,25 @@ def test_extreme_scores_have_values_and_gradients(joint, marginal):
     assert float(low) == (math.inf if marginal > 0 else pytest.approx(-joint - 1))
 
 
+def test_large_scores_keep_their_digits(rng):
+    """What is added to all scores changes no bound."""
+    scores = rng.normal(size=(6, 6)).astype(np.float32)
+    far = scores + np.float32(8192)
+    exact = (far - np.float32(8192)).astype(np.float64)
+    mine = mi.mine_bound(np.diag(far), far).loss
+    expected = mi.mine_bound(np.diag(exact), exact).loss
+    assert float(mine) == pytest.approx(float(expected), abs=1e-6)
+    np.testing.assert_allclose(
+        mi.info_nce(far).loss, mi.info_nce(exact).loss, atol=1e-6
+    )
+    for found, expected in zip(
+        mi.conditional_bounds(far), mi.conditional_bounds(exact), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    least = mi.info_nce(np.array([[1e4, 1e4], [-1e4, 1e4]], np.float32)).loss
+    np.testing.assert_allclose(least, [0, -math.log(2)], atol=1e-6)
+
+
 def test_some_impossible_marginal_scores():
     """They count as e^T = 0 beside others."""
     joint, marginal = np.array([0.5, 1.0]), np.array([0.3, -math.inf, 1.2, -math.inf])

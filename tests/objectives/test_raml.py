@@ -147,6 +147,12 @@ def test_extreme_rewards_and_a_batch_of_one(reward):
     )
     np.testing.assert_array_equal(weights, [reward > 0, reward < 0])
     assert float(size) == 1.0
+    # The coldest that is possible.
+    least = float(np.finfo(np.float32).tiny)
+    cold = raml.importance_weights(
+        np.array([0.0, reward, 0.0], np.float32), [0, 0, -np.inf], temperature=least
+    )
+    np.testing.assert_array_equal(cold.weights, [reward < 0, reward > 0, 0])
     loss, _ = raml.iw_raml(np.ones(1), [0], np.full(1, reward), np.full(1, -50.0))
     assert float(loss[0]) == 1.0
 

@@ -23,7 +23,7 @@ from rlm_tf.training import (
 
 # Tokens of a line, on average: longer ones are no sentences.
 _LONGEST, _LEAST_LINES = 60, 20
-_PAIRS, _TOKENS = 12, 40
+_LEAST_PAIRS, _TOKENS = 12, 40
 
 
 def batches_of(plan: Plan, corpus: Corpus, tokens: np.ndarray) -> ResumableBatches:
@@ -46,10 +46,12 @@ def _pairs(
 ) -> SentencePairs | SegmentPairs:
     """Returns pairs of a text; None: of the one that is trained on."""
     text = corpus.train if text is None else text
+    # Pairs are laid over the rows of a batch: as many cost no more than one in each.
+    pairs = -(-_LEAST_PAIRS // plan.batch_size) * plan.batch_size
     if _are_lines(corpus):
         eos = corpus.vocabulary.eos_id
-        return SentencePairs(text, eos, _PAIRS, most_tokens=_TOKENS, seed=plan.seed)
-    return SegmentPairs(text, _PAIRS, segment=_TOKENS, seed=plan.seed)
+        return SentencePairs(text, eos, pairs, most_tokens=_TOKENS, seed=plan.seed)
+    return SegmentPairs(text, pairs, segment=_TOKENS, seed=plan.seed)
 
 
 def held_out(plan: Plan, corpus: Corpus) -> list[HeldOutPairs]:
