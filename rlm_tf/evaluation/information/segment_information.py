@@ -53,7 +53,8 @@ class SegmentInformation(NamedTuple):
     Attributes:
         mine: Eq. (4) of Cao and Xu (2019) on test pairs.
         nwj: The bound of Nguyen, Wainwright and Jordan with the validation pairs'
-            constant: of no sample more on average than the information is.
+            constant: of no sample more on average than the information is, but of
+            the fold that is tested on the pairs by which the dropout was chosen.
         shuffled: `mine` of critics trained and tested on pairs of segments half a block
             apart, which share next to nothing.
         ceiling: Log of the number of test pairs drawn apart: what lies near it means
