@@ -18,6 +18,7 @@ from typing import Any
 
 from absl import flags
 
+from experiments.electra.chosen_rows import finds_something
 from experiments.electra.config import PRESETS as STUDIES
 from experiments.electra.config import ElectraConfig
 from experiments.kit.main import Binary, start
@@ -126,11 +127,19 @@ def search(
             row with `diverged`, or with the scores on standalone text.
     """
     generator = max(config.generators)
+    found_before = False
 
     def is_stable(rate: float) -> bool:
+        nonlocal found_before
         row = run(generator, rate, config.generator_rate)
         print(f"detector's rate {rate:g}: {_said(row)}", flush=True)
-        return "diverged" not in row
+        if "diverged" in row:
+            return False
+        # One that finds nothing any more is not stable either.
+        finds = finds_something(row)
+        is_lost = found_before and not finds
+        found_before |= finds
+        return not is_lost
 
     rate = largest_stable(config.rates, is_stable)
 

@@ -26,6 +26,7 @@ ABOUT = About(
 )
 _MADE_BY: MadeBy = {
     "tasks": (_SMALL, _command("published", "1")),
+    "matched": (_SMALL, _command("published", "1")),
     "projected": _COMMAND.format(preset="paper"),
 }
 # Of what there are rows of.

@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.kit.drawing import table
+from experiments.kit.drawing import table, with_deviation
 from experiments.kit.task_tables import task_table
 
 Row = Mapping[str, Any]
@@ -44,9 +44,30 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             bases=("none", "mlm"),
             published=PUBLISHED,
         )
+    if any("imm_coverage" in row for row in scored):
+        found["matched"] = matched(scored)
     if projected:
         found["projected"] = projections(projected)
     return found
+
+
+def matched(rows: Sequence[Row]) -> str:
+    """Returns what IMM had to match: predictions, and contexts of each."""
+    own = [row for row in rows if "imm_coverage" in row]
+    lines = []
+    for task, arm in dict.fromkeys((row["task"], row["arm"]) for row in own):
+        of_cell = [row for row in own if (row["task"], row["arm"]) == (task, arm)]
+        lines.append(
+            (
+                task,
+                arm,
+                len(of_cell),
+                with_deviation([100 * row["imm_coverage"] for row in of_cell], 1),
+                with_deviation([row["imm_count"] for row in of_cell], 1),
+            )
+        )
+    titles = ("task", "arm", "runs", "predictions matched, %", "contexts of one")
+    return table(titles, lines)
 
 
 def scored_rows(rows: Sequence[Row]) -> list[Row]:

@@ -210,7 +210,11 @@ def _wrapped(
 
 
 def _pre_training_text(config: FinetuneConfig, vocabulary: Vocabulary) -> np.ndarray:
-    """Returns the pieces that the encoder was trained on, int `[N]`."""
+    """Returns the pieces that the encoder was trained on, int `[N]`.
+
+    One behind another as in the text: rows end where they are full, which is no end of
+    anything.
+    """
     names = ("corpus", "fraction", "pieces")
     text = read_encoder_text(EncoderConfig(**{n: getattr(config, n) for n in names}))
     if text.vocabulary.tokens != vocabulary.tokens:
@@ -218,5 +222,5 @@ def _pre_training_text(config: FinetuneConfig, vocabulary: Vocabulary) -> np.nda
             f"--corpus={config.corpus} and --pieces={config.pieces} make another "
             "vocabulary than the encoder's."
         )
-    rows = text.train.tokens
-    return rows[rows != text.train.ids.padding]
+    pieces: np.ndarray = text.train.tokens.ravel()
+    return pieces[~np.isin(pieces, text.train.ids)]

@@ -52,7 +52,10 @@ class EncoderConfig:
                     raise ValueError(
                         f"--{field.name} must lie in [0, 1), found {value}."
                     )
-            elif field.name in ("fraction", "mask_ratio"):
+            elif field.name == "mask_ratio":
+                if not 0 < value < 1:
+                    raise ValueError(f"--mask_ratio must lie in (0, 1), found {value}.")
+            elif field.name == "fraction":
                 if not 0 < value <= 1:
                     raise ValueError(
                         f"--{field.name} must lie in (0, 1], found {value}."

@@ -64,6 +64,8 @@ class Wrapped(NamedTuple):
     transform: Any
 
 
+# Share of predictions that IMM matches, and extended contexts of one.
+_OF_IMM = ("imm_coverage", "imm_count")
 Wrap = Callable[[SequenceClassifier], Wrapped]
 
 
@@ -132,5 +134,7 @@ def finetune(
         "valid_accuracy": -float(keep.best.value),
         "test": scores(task, examples.test, said),
         "cut": float(batches["test"].cut.mean()),
+        # Of IMM, in the last epoch.
+        **{name: logged[-1][name] for name in _OF_IMM if name in logged[-1]},
         "seconds": logged[-1]["seconds"],
     }

@@ -8,6 +8,7 @@ import functools
 import io
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -21,11 +22,13 @@ from rlm_tf.commands.encoders import (
     finetuning_report,
     pretraining,
     pretraining_plan,
+    pretraining_report,
     settings,
     using,
 )
 from rlm_tf.commands.encoders.folder import load_encoder
 from rlm_tf.data import LabelledTexts, encoder_vocabulary
+from rlm_tf.data.text.special_tokens import FIRST_IDS
 from rlm_tf.loading import load_model
 from rlm_tf.models import Electra, SequenceClassifier
 from tests.experiments.binaries import run_binary
@@ -66,6 +69,7 @@ def small(files) -> settings.ClassifierSettings:
         text_column="body",
         label_column="kind",
         output_dir=str(files / "out"),
+        objective="electra",
         steps=4,
         epochs=2,
         max_size=120,
@@ -111,6 +115,9 @@ def test_everything_is_written(trained):
     # A text that is read rarely needs no dropout, the few examples do.
     assert _report(trained / "encoder")["plan"]["dropout"] == 0
     assert load_model(trained / "model.keras").encoder.dropout == 0.1
+    (warning,) = _report(trained / "encoder")["warnings"]
+    assert warning.startswith("the encoder finds no replaced words (")
+    assert f"warning: {warning}" not in page and warning in page
     for row in _report(trained / "encoder")["examples"]:
         assert row["text"].count("[MASK]") == 1 and len(row["found"]) == 3
 
@@ -190,6 +197,23 @@ def test_another_vocabulary_is_noticed_by_its_words(files, trained, tmp_path):
     other.save(copy / "vocabulary.txt")
     with pytest.raises(ValueError, match="was trained with: some words differ"):
         load_encoder(copy)
+
+
+@pytest.mark.slow
+def test_a_classifier_is_no_encoder(trained):
+    where = re.escape(str(trained / "encoder"))
+    with pytest.raises(ValueError, match=f"is a classifier; its encoder is in {where}"):
+        load_encoder(trained)
+
+
+def test_a_detector_that_knows_the_share_alone():
+    """Of 10 tokens, two are special and one, of eight words, is replaced."""
+    tokens, ids = np.array([[2, 5, 6, 7, 8, 9, 5, 6, 7, 3, 0]]), FIRST_IDS
+    nothing = pretraining_report._of_nothing(0.1, tokens, ids)
+    entropy = -(np.log(1 / 8) / 8 + 7 / 8 * np.log(7 / 8))
+    assert nothing == pytest.approx(0.8 * entropy)
+    results = {"discriminator": 0.9 * nothing, "discriminator_of_nothing": nothing}
+    assert pretraining_report.detector_warning(results) == []
 
 
 @pytest.mark.slow
@@ -296,7 +320,7 @@ def test_the_verdict_names_the_better_one():
     given = _parts([0, 1] * 8, ["good", "bad"] * 8)
     right = np.eye(2)[given.test.labels]
     for logits, wanted in (
-        (right, "ahead of tf-idf by 0.0"),
+        (right, "level with tf-idf (standard error 0.0 points)"),
         (-right, "behind tf-idf"),
     ):
         results = finetuning_report.measure(given, logits)
@@ -315,6 +339,7 @@ def test_the_verdict_names_the_better_one():
         ({"objective": "bert"}, "--objective must be one of electra, masked"),
         ({"width": 100, "num_heads": 3}, "--width=100 must be a multiple"),
         ({"mask_ratio": 0.0}, "--mask_ratio"),
+        ({"mask_ratio": 1.0}, r"--mask_ratio must lie in \(0, 1\), found 1.0"),
         ({"dropout": 1.0}, r"--dropout must lie in \[0, 1\)"),
         ({"minutes": 0.0}, "--minutes must be positive"),
         ({"length": 4}, "--length must be at least 8"),

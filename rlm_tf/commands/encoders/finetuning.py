@@ -259,10 +259,9 @@ class Run:
         for line in self.warnings:
             print(f"warning: {line}")
         print(f"report: {self.folder / 'report.html'}")
-        print(
-            f"serve: {self.folder / SAVED_MODEL}; rlm_tf classify "
-            f"--model={self.folder} < lines.txt"
-        )
+        by_lines = f"; rlm_tf classify --model={self.folder} < lines.txt"
+        is_pair = examples.train.texts_b is not None
+        print(f"serve: {self.folder / SAVED_MODEL}{'' if is_pair else by_lines}")
 
 
 def _length(train: LabelledTexts, trained: TrainedEncoder) -> int:

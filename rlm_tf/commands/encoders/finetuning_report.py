@@ -163,6 +163,8 @@ def _verdict(results: dict[str, Any]) -> str | None:
             f"{100 * error:.1f}); take the linear model, or give more --text and "
             "--minutes"
         )
+    if ahead == 0:
+        return f"level with tf-idf (standard error {100 * error:.1f} points)"
     return (
         f"ahead of tf-idf by {100 * ahead:.1f} points (standard error "
         f"{100 * error:.1f})"

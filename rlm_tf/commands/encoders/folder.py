@@ -12,7 +12,7 @@ import keras
 from rlm_tf.command_line.json_files import read_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.fitting import CHECKPOINTS, METRICS
-from rlm_tf.commands.encoders.settings import RESULTS, check_encoder_folder
+from rlm_tf.commands.encoders.settings import ENCODER, RESULTS, check_encoder_folder
 from rlm_tf.data import Vocabulary
 from rlm_tf.loading import load_model
 
@@ -64,11 +64,12 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
             vocabulary is another than that of the encoder.
     """
     folder = check_encoder_folder("encoder", str(path), "rlm_tf pretrain")
-    results = read_json(
-        folder / RESULTS,
-        "let `rlm_tf pretrain --overwrite` write it anew",
-        ("vocabulary_sha256", "plan.length"),
-    )
+    remedy = "let `rlm_tf pretrain --overwrite` write it anew"
+    if "best_epoch" in read_json(folder / RESULTS, remedy):
+        inner = folder / ENCODER
+        where = f"its encoder is in {inner}" if inner.is_dir() else "it has none"
+        raise ValueError(f"--encoder={folder} is a classifier; {where}.")
+    results = read_json(folder / RESULTS, remedy, ("vocabulary_sha256", "plan.length"))
     with native_silence():
         vocabulary = Vocabulary.load(folder / VOCABULARY)
     if digest_of(vocabulary) != results["vocabulary_sha256"]:

@@ -303,6 +303,7 @@ class Run:
                 overwrite=True,
             )
         results = pretraining_report.measure(plan, vocabulary, rows, held, model)
+        self.warnings += pretraining_report.detector_warning(results)
         results |= {
             "text": "texts of the examples" if self._given else self.settings.text,
             "notes": self.notes,

@@ -9,12 +9,13 @@ from typing import Any
 
 import keras
 import numpy as np
+import scipy.special
 import tensorflow as tf
 
 from rlm_tf.commands.encoders.pretraining_plan import Plan
 from rlm_tf.commands.report.figures import drawn
 from rlm_tf.commands.report.page import Page, markdown_table
-from rlm_tf.data import Masking, Segments, Vocabulary
+from rlm_tf.data import Masking, Segments, SpecialIds, Vocabulary
 from rlm_tf.data.text.special_tokens import MASK
 from rlm_tf.evaluation import TwoSidedNGram
 from rlm_tf.file_errors import naming
@@ -23,6 +24,8 @@ from rlm_tf.models import Electra, MaskedLanguageModel
 # Held-out rows that are measured, and tokens of them that n-grams are.
 _MOST_ROWS, _MOST_PLACES = 1024, 5000
 _ORDER = 3
+# Of the loss of a detector that finds nothing, what is below it.
+_LEARNT = 0.99
 _EXAMPLES, _SHOWN, _AROUND = 8, 3, 12
 # Names of the rows of scores.
 _MODEL, _N_GRAM, _UNIGRAM = "encoder", "n-gram of both sides", "frequency"
@@ -68,11 +71,35 @@ def measure(
         },
         "f1": float(found["f1"]) if electra else None,
         "replaced": float(found["replaced"]) if electra else None,
+        "discriminator": float(found["discriminator"]) if electra else None,
+        "discriminator_of_nothing": (
+            _of_nothing(float(found["replaced"]), tokens, held.ids) if electra else None
+        ),
         "held_out_rows": len(tokens),
         "held_out_places": len(places),
         "examples": _examples(predictor, vocabulary, tokens, places, held.ids),
         "odd": _odd(model, vocabulary, tokens, held.ids) if electra else [],
     }
+
+
+def detector_warning(results: dict[str, Any]) -> list[str]:
+    """Returns a line where a detector knows no more than how many are replaced."""
+    nothing = results["discriminator_of_nothing"]
+    if nothing is None or results["discriminator"] < _LEARNT * nothing:
+        return []
+    return [
+        f"the encoder finds no replaced words ({results['discriminator']:.3f} nats a "
+        f"word; who knows their share alone has {nothing:.3f}), so it has learnt next "
+        "to nothing: take --objective=masked, or many more --minutes"
+    ]
+
+
+def _of_nothing(share: float, tokens: np.ndarray, ids: SpecialIds) -> float:
+    """Returns nats a token of a detector that knows what share of words is replaced."""
+    words = ~np.isin(tokens, ids)
+    of_words = np.mean(words[tokens != ids.padding])
+    replaced = share / of_words
+    return float(of_words * scipy.special.entr([replaced, 1 - replaced]).sum())
 
 
 def summary(results: dict[str, Any]) -> list[str]:

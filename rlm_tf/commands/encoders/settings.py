@@ -38,12 +38,15 @@ class PretrainSettings:
         None, "Of training, instead of --minutes: repeatable to the bit."
     )
     objective: str = setting(
-        "electra",
-        "electra: a generator replaces words, the encoder finds them, each with an "
-        "optimiser of its own; masked: the encoder predicts masked words.",
+        "masked",
+        "masked: the encoder predicts masked words; electra: a generator replaces "
+        "words, the encoder finds them, each with an optimiser of its own, which takes "
+        "many more steps to begin.",
     )
     documents: bool | None = setting(
-        None, "Whether empty lines part documents, which no row crosses."
+        None,
+        "Whether empty lines part documents, which no row crosses. Without: where they "
+        "have two rows of --length or more on average.",
     )
     max_size: int | None = setting(None, "Largest size of the vocabulary.")
     nfkc: bool = setting(False, "Compatible characters become one first.")
@@ -146,7 +149,7 @@ class ClassifierSettings:
         "repeatable to the bit.",
     )
     epochs: int | None = setting(None, "Passes over the examples.")
-    objective: str = setting("electra", "See `rlm_tf pretrain`.")
+    objective: str = setting("masked", "See `rlm_tf pretrain`.")
     documents: bool | None = setting(None, "See `rlm_tf pretrain`.")
     max_size: int | None = setting(None, "Largest size of the vocabulary.")
     nfkc: bool = setting(False, "Compatible characters become one first.")
@@ -214,9 +217,9 @@ def check_pretrain_settings(settings: PretrainSettings) -> None:
         "clip_norm",
         "most_megabytes",
     )
-    if not 0 < settings.mask_ratio <= 1:
+    if not 0 < settings.mask_ratio < 1:
         raise ValueError(
-            f"--mask_ratio must lie in (0, 1], found {settings.mask_ratio}."
+            f"--mask_ratio must lie in (0, 1), found {settings.mask_ratio}."
         )
     _check_dropout(settings.dropout)
     width, heads = settings.width, settings.num_heads

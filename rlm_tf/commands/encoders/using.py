@@ -27,10 +27,11 @@ def fill_mask(settings: FillMaskSettings) -> None:
     )
     tokens, probs = found["tokens"].numpy()[0], found["probabilities"].numpy()[0]
     for words, shares in zip(tokens, probs, strict=True):
+        # A piece of blanks alone is shown as it is.
         shown = [
-            f"{word.decode('utf-8', 'replace').strip()} {share:.3f}"
-            for word, share in zip(words, shares, strict=True)
-            if word
+            f"{text.strip() or repr(text)} {share:.3f}"
+            for text, share in zip(map(_text, words), shares, strict=True)
+            if text
         ]
         if shown:
             print("  ".join(shown))
@@ -60,6 +61,10 @@ def classify(settings: ClassifySettings) -> None:
         for label, probability in zip(found["labels"].numpy(), best, strict=True):
             print(f"{label.decode()}\t{probability:.4f}")
         sys.stdout.flush()
+
+
+def _text(piece: bytes) -> str:
+    return piece.decode("utf-8", "replace")
 
 
 def _signatures(model: str | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+import logging
 import os
 import pathlib
 from collections.abc import Sequence
@@ -15,10 +16,15 @@ from rlm_tf.data.labelled.labelled_texts import LabelledTexts
 from rlm_tf.data.text.text_files import check_text, read_bytes
 
 Path = str | os.PathLike[str]
+_LOGGER = logging.getLogger(__name__)
 
 
 def read_table(
-    path: Path, delimiter: str | None = None, *, quoted: bool = True
+    path: Path,
+    delimiter: str | None = None,
+    *,
+    quoted: bool = True,
+    skip_broken: bool = False,
 ) -> tuple[list[str], list[list[str]]]:
     """Returns the columns' names and the rows of a file.
 
@@ -26,6 +32,8 @@ def read_table(
         path: Of the file, plain, `.gz` or `.zip`; UTF-8.
         delimiter: Between columns; None: a tab if the name says `.tsv`, else a comma.
         quoted: Whether quotation marks hold cells together.
+        skip_broken: Whether rows of other lengths than the first are left out, which a
+            line of the log counts; else they are an error.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -42,11 +50,15 @@ def read_table(
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
     )
     rows: list[list[str]] = []
+    broken = 0
     try:
         for row in reader:
             if not row:
                 continue
             if rows and len(row) != len(rows[0]):
+                if skip_broken:
+                    broken += 1
+                    continue
                 raise ValueError(
                     f"{path}, line {reader.line_num}: expected {len(rows[0])} columns "
                     f"as in the first line, found {len(row)}."
@@ -54,6 +66,8 @@ def read_table(
             rows.append(row)
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}.") from error
+    if broken:
+        _LOGGER.warning("%s: left out %s broken rows.", path, f"{broken:,}")
     if len(rows) < 2:
         raise ValueError(f"{path}: expected a line of names of columns, and rows.")
     return rows[0], rows[1:]

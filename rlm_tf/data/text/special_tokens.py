@@ -29,6 +29,20 @@ class SpecialIds(NamedTuple):
     sep: int
     mask: int
 
+    def check(self, function: str, vocabulary_size: int) -> None:
+        """Raises ValueError if they are not distinct, or a vocabulary has not all."""
+        if len(set(self)) < len(self) or not 0 <= min(self) <= max(self) < (
+            vocabulary_size
+        ):
+            raise ValueError(
+                f"{function}: `special` must be distinct ids below {vocabulary_size}, "
+                f"found {', '.join(map(str, self))}."
+            )
+
+
+# Of `encoder_vocabulary`.
+FIRST_IDS = SpecialIds(*range(len(ENCODER_RESERVED)))
+
 
 def special_ids(vocabulary: Vocabulary) -> SpecialIds:
     """Returns the ids of an encoder's special tokens, 0 to 4.
@@ -43,7 +57,7 @@ def special_ids(vocabulary: Vocabulary) -> SpecialIds:
             f"{', '.join(ENCODER_RESERVED)}, found {', '.join(map(repr, found))}: make "
             "it by `encoder_vocabulary`."
         )
-    return SpecialIds(*range(len(ENCODER_RESERVED)))
+    return FIRST_IDS
 
 
 def encoder_vocabulary(

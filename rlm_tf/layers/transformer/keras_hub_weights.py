@@ -97,10 +97,11 @@ def read_backbone(folder: str | pathlib.Path) -> Any:
         )
     # Importing it takes seconds.
     from keras_hub.models import BertBackbone
+    from safetensors import SafetensorError
 
     try:
         return BertBackbone.from_preset(str(folder))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, SafetensorError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(
             f"TransformerEncoder.from_checkpoint: {folder} is no BERT checkpoint that "

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
-from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
+from rlm_tf.data.text.special_tokens import FIRST_IDS, SpecialIds
 from rlm_tf.layers.basic.replica_noise import replica_noise, sizes_of
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.encoders.masked_batch import masked_batch
@@ -34,8 +34,6 @@ from rlm_tf.restricted.restricted_model import RestrictedModel
 from rlm_tf.seeds import Seeds
 
 Contexts = InBatchContexts | SampledPrefixes
-# Pieces of texts have ids from here on.
-_FIRST_PIECE = len(ENCODER_RESERVED)
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -67,6 +65,7 @@ class InducedFineTuning(ObjectiveModel):
         positions: Predictions of a text and step that are matched, drawn anew; None:
             all. First pieces, [SEP] and padding are not matched.
         clip_norm: None: nothing is clipped.
+        special: Ids of special tokens; by default those of `encoder_vocabulary`.
         seed: Of the draws.
         **kwargs: Of `ObjectiveModel` and `keras.Model`.
 
@@ -87,6 +86,7 @@ class InducedFineTuning(ObjectiveModel):
         hide: Hide = "prefix",
         positions: int | None = 1,
         clip_norm: float | None = None,
+        special: Sequence[int] = FIRST_IDS,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -111,8 +111,9 @@ class InducedFineTuning(ObjectiveModel):
         self.coefficient = coefficient
         self.hide = hide
         self.positions = positions
+        self.special = SpecialIds(*special)
         self.seed = seed
-        self.predictor = PrefixPredictor(masked_model, hide)
+        self.predictor = PrefixPredictor(masked_model, hide, self.special)
         seeds = Seeds(seed, self)
         self.place_seeds = seeds.generator()
         self.context_seeds = seeds.generator()
@@ -216,10 +217,10 @@ class InducedFineTuning(ObjectiveModel):
         wanted = tf.gather_nd(batch.tokens, places)
         terms["mlm"] = TermLoss(generator_loss(logits, wanted, weights).loss, weights)
         if self.restricted_model is not None:
-            terms["imm"] = self._matched(batch.tokens)
+            terms["imm"] = self._matched(batch.tokens, segments)
         return terms
 
-    def _matched(self, tokens: tf.Tensor) -> TermLoss:
+    def _matched(self, tokens: tf.Tensor, segments: tf.Tensor | None) -> TermLoss:
         """Returns the loss of induced models."""
         if self.contexts is None:
             raise ValueError(
@@ -230,7 +231,7 @@ class InducedFineTuning(ObjectiveModel):
         pieces = tf.gather_nd(tokens, places)
         if isinstance(self.contexts, SampledPrefixes):
             return self._sampled(tokens, places, self.contexts)
-        features = self.predictor.features_at(tokens, places, training=True)
+        features = self.predictor.features_at(tokens, places, True, segments)
         step = tf.cast(self.optimizer.iterations, tf.int64)
         window = Window(
             pieces[:, tf.newaxis],
@@ -256,19 +257,22 @@ class InducedFineTuning(ObjectiveModel):
         shape = [*sizes_of(tokens), contexts.k]
         randoms = replica_noise(draw, shape, self.context_seeds, 0)
         pieces = tf.gather_nd(tokens, places)
-        texts, ends, known = contexts.draw(pieces, tf.gather_nd(randoms, places))
-        logits = self.predictor.at(texts, ends)
+        drawn = contexts.draw(pieces, tf.gather_nd(randoms, places))
+        has_segments = self.classifier.encoder.num_segments
+        segments = drawn.segments if has_segments else None
+        logits = self.predictor.at(drawn.texts, drawn.places, segments=segments)
         size = self.masked_model.vocabulary_size
         log_probs = tf.reshape(tf.nn.log_softmax(logits), [-1, contexts.k, size])
         probs = self.restricted_model.probs(pieces)
         loss = induced_cross_entropy(probs, tf.transpose(log_probs, [1, 0, 2])).loss
-        weights = tf.cast(known, tf.float32)
-        self._record(tf.cast(known, tf.int32) * contexts.k, 1)
+        weights = tf.cast(drawn.known, tf.float32)
+        self._record(tf.cast(drawn.known, tf.int32) * contexts.k, 1)
         return TermLoss(loss, weights)
 
     def _places(self, tokens: tf.Tensor) -> tf.Tensor:
         """Returns row and place of the predictions that are matched, int64 `[N, 2]`."""
-        is_piece = tokens >= _FIRST_PIECE
+        is_special = [tf.equal(tokens, tf.cast(i, tokens.dtype)) for i in self.special]
+        is_piece = ~tf.reduce_any(tf.stack(is_special), axis=0)
         follows = tf.pad(is_piece[:, 1:], [[0, 0], [0, 1]])
         candidates = is_piece & follows
         if self.positions is None:
@@ -324,6 +328,7 @@ class InducedFineTuning(ObjectiveModel):
             "coefficient": serialize(self.coefficient),
             "hide": self.hide,
             "positions": self.positions,
+            "special": list(self.special),
             "seed": self.seed,
         }
 

@@ -7,12 +7,11 @@ from typing import Literal
 import tensorflow as tf
 
 from rlm_tf.checks import check_option
-from rlm_tf.data.text.special_tokens import ENCODER_RESERVED, MASK
+from rlm_tf.data.text.special_tokens import FIRST_IDS, SpecialIds
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 
 Hide = Literal["prefix", "mask", "causal"]
 HIDES: tuple[Hide, ...] = ("prefix", "mask", "causal")
-_MASK_ID = ENCODER_RESERVED.index(MASK)
 
 
 class PrefixPredictor:
@@ -30,40 +29,72 @@ class PrefixPredictor:
                 with more, tokens are encoded without what is behind them, not even the
                 [MASK].
 
+    A [MASK] has the segment of the token before it. Where positions are learnt and a
+    text is as long as the encoder can read, nothing can be predicted behind its last
+    token.
+
     Args:
         model: The masked language model.
         hide: One of these.
+        special: Ids of its special tokens; by default those of `encoder_vocabulary`.
 
     Raises:
-        ValueError: If `hide` is unknown.
+        ValueError: If `hide` is unknown, or `special` has ids that the model has not.
     """
 
-    def __init__(self, model: MaskedLanguageModel, hide: Hide = "prefix") -> None:
-        check_option(type(self).__name__, "hide", hide, HIDES)
+    def __init__(
+        self,
+        model: MaskedLanguageModel,
+        hide: Hide = "prefix",
+        special: SpecialIds = FIRST_IDS,
+    ) -> None:
+        name = type(self).__name__
+        check_option(name, "hide", hide, HIDES)
+        special.check(name, model.vocabulary_size)
         self.model = model
         self.hide = hide
+        self.special = special
 
-    def __call__(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
+    def __call__(
+        self,
+        tokens: tf.Tensor,
+        training: bool = False,
+        segments: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         """Returns logits `[B, T, V]`, at t those of token t + 1.
 
         Args:
             tokens: int `[B, T]`, padded.
             training: Whether dropout acts.
+            segments: int `[B, T]`, of encoders that have them; None: all 0.
+
+        Raises:
+            ValueError: If no token fits behind the last one.
         """
+        tokens = tf.convert_to_tensor(tokens)
         shape = tf.shape(tokens)
+        if self._is_full(tokens):
+            raise ValueError(
+                f"{type(self).__name__}: behind a text of {tokens.shape[1]} tokens the "
+                f"encoder reads no other (its `max_length`); ask `at` for earlier ones."
+            )
         if self.hide == "causal":
-            features = self._causal(tokens, training)
+            features = self._causal(tokens, segments, training)
             return self.model.logits(self.model.head.transform(features))
         rows, columns = tf.meshgrid(
             tf.range(shape[0]), tf.range(shape[1]), indexing="ij"
         )
         flat = tf.reshape(tf.stack([rows, columns], axis=-1), [-1, 2])
-        found = self.at(tokens, flat, training)
+        found = self.at(tokens, flat, training, segments)
         size = self.model.vocabulary_size
         return tf.reshape(found, tf.concat([shape, [size]], axis=0))
 
     def at(
-        self, tokens: tf.Tensor, places: tf.Tensor, training: bool = False
+        self,
+        tokens: tf.Tensor,
+        places: tf.Tensor,
+        training: bool = False,
+        segments: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Returns logits `[N, V]` behind some tokens: a pass over N rows.
 
@@ -71,41 +102,79 @@ class PrefixPredictor:
             tokens: int `[B, T]`, padded.
             places: Row and place t of each, int `[N, 2]`; what is wanted is t + 1.
             training: Whether dropout acts.
+            segments: int `[B, T]`, of encoders that have them; None: all 0.
+
+        Raises:
+            tf.errors.InvalidArgumentError: If no token fits behind one of them.
         """
-        return self.model.logits(self.features_at(tokens, places, training))
+        features = self.features_at(tokens, places, training, segments)
+        return self.model.logits(features)
 
     def features_at(
-        self, tokens: tf.Tensor, places: tf.Tensor, training: bool = False
+        self,
+        tokens: tf.Tensor,
+        places: tf.Tensor,
+        training: bool = False,
+        segments: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Returns what the softmax reads behind some tokens, `[N, E]`; see `at`."""
-        if self.hide == "causal":
-            features = tf.gather_nd(self._causal(tokens, training), places)
-            return self.model.head.transform(features)
-        padding_id = tf.cast(self.model.encoder.padding_id, tokens.dtype)
+        tokens = tf.convert_to_tensor(tokens)
         places = tf.cast(places, tf.int32)
         row, last = places[:, 0], places[:, 1:]
+        full = self._is_full(tokens)
+        if full:
+            most = tf.cast(tf.shape(tokens)[1] - 1, last.dtype)
+            name = type(self).__name__
+            message = (
+                f"{name}: no token fits behind the last one that the encoder reads"
+            )
+            with tf.control_dependencies(
+                [tf.debugging.assert_less(last, most, message)]
+            ):
+                last = tf.identity(last)
+        if self.hide == "causal":
+            causal = self._causal(tokens, segments, training)
+            features = tf.gather_nd(causal, tf.concat([row[:, tf.newaxis], last], 1))
+            return self.model.head.transform(features)
+        padding_id = tf.cast(self.model.encoder.padding_id, tokens.dtype)
         # One more than there are: a [MASK] may follow the last token.
-        longer = tf.pad(tokens, [[0, 0], [0, 1]], constant_values=0)
+        wider = [[0, 0], [0, 0 if full else 1]]
+        longer = tf.pad(tokens, wider, constant_values=padding_id)
         own = tf.gather(longer, row)
         columns = tf.range(tf.shape(longer)[1])[tf.newaxis]
-        mask = tf.cast(_MASK_ID, tokens.dtype)
+        mask = tf.cast(self.special.mask, tokens.dtype)
         if self.hide == "prefix":
             behind = tf.fill(tf.shape(own), padding_id)
         else:
-            present = (own != padding_id) & (columns < tf.shape(longer)[1] - 1)
-            behind = tf.where(present, mask, padding_id)
+            behind = tf.where(own != padding_id, mask, padding_id)
         shown = tf.where(columns <= last, own, behind)
         shown = tf.where(columns == last + 1, mask, shown)
+        if segments is not None:
+            segments = tf.gather(tf.pad(segments, wider), row)
+            of_last = tf.gather(segments, last, batch_dims=1)
+            segments = tf.where(columns == last + 1, of_last, segments)
         numbers = tf.range(tf.shape(row)[0])
         where = tf.stack([numbers, last[:, 0] + 1], axis=1)
-        return self.model.features_at(shown, where, training=training)
+        return self.model.features_at(shown, where, segments, training=training)
 
-    def _causal(self, tokens: tf.Tensor, training: bool) -> tf.Tensor:
+    def _is_full(self, tokens: tf.Tensor) -> bool:
+        """Whether the encoder has no position for a token behind the last one."""
+        encoder = self.model.encoder
+        learnt = encoder.positions in ("absolute", "both")
+        return learnt and tokens.shape[1] == encoder.max_length
+
+    def _causal(
+        self, tokens: tf.Tensor, segments: tf.Tensor | None, training: bool
+    ) -> tf.Tensor:
         """Returns what the encoder gives, `[B, T, D]`, of one [MASK] for each token."""
         encoder = self.model.encoder
         steps = tf.shape(tokens)[1]
         places = tf.range(steps)
-        masks = tf.fill(tf.shape(tokens), tf.cast(_MASK_ID, tokens.dtype))
+        # Nobody asks for what is behind a last token that nothing fits behind.
+        behind = (
+            tf.minimum(places + 1, steps - 1) if self._is_full(tokens) else places + 1
+        )
+        masks = tf.fill(tf.shape(tokens), tf.cast(self.special.mask, tokens.dtype))
         both = tf.concat([tokens, masks], axis=1)
         before = places[:, tf.newaxis] >= places
         own = tf.equal(places[:, tf.newaxis], places)
@@ -118,8 +187,9 @@ class PrefixPredictor:
         )
         features = encoder(
             both,
+            None if segments is None else tf.concat([segments, segments], axis=1),
             visible=visible[tf.newaxis],
-            places=tf.concat([places, places + 1], axis=0),
+            places=tf.concat([places, behind], axis=0),
             training=training,
         )
         return features[:, steps:]

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.data.batches.context_index import ContextIndex
+
+
+class DrawnPrefixes(NamedTuple):
+    """Extended contexts of N predictions.
+
+    Attributes:
+        texts: Texts, int32 `[N * k, T]`.
+        places: Row and place of the pieces in them, int32 `[N * k, 2]`.
+        known: Whether a piece occurs, bool `[N]`; where it does not, the others mean
+            nothing.
+        segments: Of the texts, int32 `[N * k, T]`, or None.
+    """
+
+    texts: tf.Tensor
+    places: tf.Tensor
+    known: tf.Tensor
+    segments: tf.Tensor | None
 
 
 class SampledPrefixes:
@@ -21,12 +40,19 @@ class SampledPrefixes:
         tokens: Rows of texts, int `[N, T]`, as those of `LabelledBatches`; no copy of
             them goes into any file.
         k: Extended contexts of a prediction.
+        segments: Of rows of two texts, int `[N, T]`.
 
     Raises:
-        ValueError: If `k` is not positive, or `tokens` are no rows of ids.
+        ValueError: If `k` is not positive, `tokens` are no rows of ids, or `segments`
+            have another shape.
     """
 
-    def __init__(self, tokens: npt.ArrayLike, k: int = 5) -> None:
+    def __init__(
+        self,
+        tokens: npt.ArrayLike,
+        k: int = 5,
+        segments: npt.ArrayLike | None = None,
+    ) -> None:
         name = type(self).__name__
         check_integer(name, "k", k, 1)
         rows = np.asarray(tokens)
@@ -38,25 +64,29 @@ class SampledPrefixes:
         self.k = k
         self.tokens = rows
         self._rows = tf.constant(rows, tf.int32)
+        self._segments = None if segments is None else tf.constant(segments, tf.int32)
+        if self._segments is not None and self._segments.shape != rows.shape:
+            raise ValueError(
+                f"{name}: `segments` must have the shape of `tokens`, "
+                f"{list(rows.shape)}, found {list(self._segments.shape)}."
+            )
         self._index = ContextIndex(rows.ravel(), 1, int(rows.max()) + 1)
 
-    def draw(
-        self, pieces: tf.Tensor, randoms: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def draw(self, pieces: tf.Tensor, randoms: tf.Tensor) -> DrawnPrefixes:
         """Draws extended contexts.
 
         Args:
             pieces: int `[N]`, the last piece of each context.
             randoms: int64 `[N, k]`, uniform and not negative.
-
-        Returns:
-            Texts int32 `[N * k, T]`, the places of the pieces in them, int32 `[N * k,
-            2]`, and whether a piece occurs, bool `[N]`; where it does not, the others
-            mean nothing.
         """
         found, count = self._index.draw(pieces[:, tf.newaxis], randoms)
         flat = tf.reshape(found, [-1])
         length = self._rows.shape[1]
-        texts = tf.gather(self._rows, flat // length)
+        of_text = flat // length
         numbers = tf.range(tf.shape(flat)[0])
-        return texts, tf.stack([numbers, flat % length], axis=1), count > 0
+        return DrawnPrefixes(
+            tf.gather(self._rows, of_text),
+            tf.stack([numbers, flat % length], axis=1),
+            count > 0,
+            None if self._segments is None else tf.gather(self._segments, of_text),
+        )

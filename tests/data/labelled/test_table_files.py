@@ -64,7 +64,7 @@ def _glue(tmp_path, folder, name, content):
     (tmp_path / "glue" / folder / name).write_text(content, "utf-8")
 
 
-def test_columns_are_found_by_their_names(tmp_path):
+def test_columns_are_found_by_their_names(tmp_path, caplog):
     rows = "".join(f'{n}\tp\tis "{n}\tsaid {n}\t{n % 6 - 0.5}\n' for n in range(1500))
     titles = "index\tgenre\tsentence1\tsentence2\tscore\n"
     _glue(tmp_path, "STS-B", "dev.tsv", titles + rows)
@@ -73,8 +73,11 @@ def test_columns_are_found_by_their_names(tmp_path):
     assert found.texts[3] == 'is "3' and found.texts_b[3] == "said 3"
     assert found.labels[3] == 2.5
     titles = "id\tquestion1\tquestion2\tis_duplicate\n"
-    _glue(tmp_path, "QQP", "train.tsv", titles + "0\ta\tb\t1\n1\tc\td\t0\n")
+    # The published file has rows that lack columns.
+    rows = "0\ta\tb\t1\n2\tc\n1\tc\td\t0\n"
+    _glue(tmp_path, "QQP", "train.tsv", titles + rows)
     found = load_glue("qqp", "train", tmp_path)
+    assert "left out 1 broken rows" in caplog.text
     assert found.names == ("different", "duplicate") and found.labels.tolist() == [1, 0]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
-import scipy.special
 import tensorflow as tf
 
+from rlm_tf.data import MarkovSource, SpecialIds
 from rlm_tf.models import (
     InBatchContexts,
     InducedFineTuning,
@@ -105,7 +105,8 @@ def test_published_contexts_by_loops(hide, monkeypatch):
         contexts, "draw", lambda *given: drawn.append(draw(*given)) or drawn[-1]
     )
     found = _means(model)["imm"]
-    rows, where, known = (part.numpy() for part in drawn[0])
+    rows, where, known = (part.numpy() for part in drawn[0][:3])
+    assert drawn[0].segments is None
     assert known.all()
     wanted = model.restricted_model.probs(tf.range(VOCABULARY)).numpy()
     predictor = PrefixPredictor(model.masked_model, hide)
@@ -158,16 +159,66 @@ def test_task_and_words_are_clipped_together_and_imm_apart():
 
 
 @pytest.mark.landing
-def test_matching_brings_the_induced_model_to_the_restricted_one():
-    model = make(InBatchContexts(), positions=None, dtype="float32", coefficient=5.0)
-    model.compile(keras.optimizers.Adam(0.03), run_eagerly=True)
-    pieces = [piece for _, _, piece in _pieces()]
-    probs = model.restricted_model.probs(pieces).numpy()
-    entropy = scipy.special.entr(probs).sum(-1).mean()
-    first = _means(model)["imm"] - entropy
-    for _ in range(25):
-        model.train_on_batch(_X, _LABELS)
-    assert 0 <= _means(model)["imm"] - entropy < 0.5 * first
+def test_the_minimiser_on_a_known_source_is_its_transitions():
+    """Predictions behind a piece of a Markov source are, on average, its row."""
+    rows = np.array([[0.1, 0.8, 0.1], [0.2, 0.1, 0.7], [0.6, 0.3, 0.1]])
+    source = MarkovSource(rows)
+    tokens = np.tile(_TOKENS[:1], (16, 1))
+    tokens[:, 1:9] = 5 + source.sample(16 * 8, 1).reshape(16, 8)
+    tokens[:, 9] = 3
+    given, shown, positions = masked(tokens)
+    x, labels = (given, 0 * given, shown, positions), np.zeros(16, np.int32)
+    shared = encoder(width=8, norm="pre", position_slope=1.0)
+    model = InducedFineTuning(
+        SequenceClassifier(shared, 2, dropout=0.0),
+        MaskedLanguageModel(shared),
+        KneserNey(2).fit(5 + source.sample(20_000, 2), VOCABULARY),
+        InBatchContexts(),
+        positions=None,
+        mlm_weight=0.0,
+        coefficient=5.0,
+    )
+    model.compile(keras.optimizers.Adam(0.01))
+    for _ in range(120):
+        model.train_on_batch(x, labels)
+    probs = tf.nn.softmax(PrefixPredictor(model.masked_model)(given)).numpy()
+    for piece in range(3):
+        behind = probs[:, 1:8][given[:, 1:8] == 5 + piece].mean(0)
+        np.testing.assert_allclose(behind[5:8], rows[piece], atol=0.03)
+
+
+def test_other_special_ids_and_segments():
+    """Ids of BERT's kind; the second text of a row has segments of its own."""
+    special = SpecialIds(0, 9, 10, 11, 12)
+    tokens = np.array([[10, 5, 4, 11, 3, 6, 11, 0], [10, 4, 3, 5, 11, 6, 11, 0]])
+    segments = np.array([[0, 0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1, 1, 0]])
+    shared = encoder(dtype="float64", num_segments=2)
+    model = InducedFineTuning(
+        SequenceClassifier(shared, 2),
+        MaskedLanguageModel(shared),
+        _bigram(),
+        SampledPrefixes(tokens, k=2, segments=segments),
+        positions=None,
+        special=special,
+    )
+    set_random_weights(model.masked_model.head)
+    places = model._places(tf.constant(tokens)).numpy().tolist()
+    assert places == [[0, 1], [0, 4], [1, 1], [1, 2]]
+    loss = model._matched(tf.constant(tokens), tf.constant(segments)).loss.numpy()
+    # Piece 3 is in the second text of one row and in the first of the other.
+    predictor = PrefixPredictor(model.masked_model, special=special)
+    found = [
+        tf.nn.log_softmax(predictor(tokens[[r]], segments=segments[[r]])[0, t]).numpy()
+        for r, t in ((0, 4), (1, 2))
+    ]
+    probs = model.restricted_model.probs([3]).numpy()[0]
+    pairs = [(found[i], found[j]) for i in range(2) for j in range(2)]
+    possible = [-probs @ np.logaddexp(*pair) + np.log(2) for pair in pairs]
+    for number in (1, 3):
+        assert np.min(np.abs(loss[number] - possible)) < 1e-6
+    assert abs(possible[0] - possible[3]) > 1e-3
+    with pytest.raises(ValueError, match="must have the shape of `tokens`"):
+        SampledPrefixes(tokens, segments=segments[:1])
 
 
 def test_a_file_shares_the_encoder_and_has_no_text(tmp_path):
