@@ -17,7 +17,7 @@ README = pathlib.Path(__file__).parents[1] / "README.md"
 @pytest.mark.landing
 def test_the_examples_run(tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
-    train, load, recurrent, latent, coherent, policy = examples
+    train, load, recurrent, latent, coherent, encoders, policy = examples
     saved = tmp_path / "mine.keras"
     smaller = {
         "width=200, num_layers=2": "width=4, num_layers=1",
@@ -58,9 +58,23 @@ def test_the_examples_run(tmp_path):
     for text, replacement in smaller.items():
         assert text in coherent
         coherent = coherent.replace(text, replacement)
-    together = train + load + recurrent + latent + coherent
+    (tmp_path / "mine.txt").write_text("a good text of some words\n\na bad one\n" * 9)
+    smaller = {
+        '"mine.txt"': repr(str(tmp_path / "mine.txt")),
+        "text, 8000": "text, 290",
+        "length=64, batch_size=32": "length=8, batch_size=4",
+        "width=128": "width=4",
+        "epochs=3": "epochs=1, steps_per_epoch=1",
+        "pieces, 64, batch_size=2": "pieces, 8, batch_size=2",
+        "length=64, labels": "length=8, labels",
+        '"saved_models/opinions"': repr(str(tmp_path / "opinions")),
+    }
+    for text, replacement in smaller.items():
+        assert text in encoders
+        encoders = encoders.replace(text, replacement)
+    together = train + load + recurrent + latent + coherent + encoders
     exec(compile(together, str(README), "exec"), {})
-    for name in ("mine", "mogrifier", "latents", "coherent"):
+    for name in ("mine", "mogrifier", "latents", "coherent", "opinions"):
         assert (tmp_path / name / "saved_model.pb").exists()
     assert policy.count("epochs=100") == 2
     policy = policy.replace("epochs=100", "epochs=2").replace(

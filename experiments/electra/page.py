@@ -31,9 +31,9 @@ _MADE_BY: MadeBy = {
     "generators": _command("generators", "1,2,3"),
     **dict.fromkeys(("detection", "ranking", "frequency", "sizes"), _MAIN),
     "rates": _command("rates", "9"),
-    "tasks": _command("tasks", "1,2,3"),
+    "tasks": (_command("tasks", "1,2,3"), _command("glue", "1")),
     "road_map": _command("small", "1").replace("electra ", "electra.road_map "),
-    "sweep": _command("sweep", "1"),
+    "sweep": (_command("sweep", "1"), _command("weights", "1")),
     "projected": (
         "python -m experiments.electra --preset=base",
         "python -m experiments.electra --preset=large",

@@ -1,23 +1,37 @@
-"""How long pre-training at the thesis' sizes would take."""
+"""How long pre-training and fine-tuning at the thesis' sizes would take."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from experiments.electra.config import ElectraConfig
+from experiments.electra.config import TABLE_A2, ElectraConfig
+from experiments.kit.encoder_finetuning import DROPOUT
 from experiments.kit.timing import median_seconds, train_function_step
 from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
-from rlm_tf.models import Electra, MaskedLanguageModel
+from rlm_tf.models import Electra, MaskedLanguageModel, SequenceClassifier
+from rlm_tf.models.encoders.other_dropout import with_dropout
 
 # Rows of a step that is timed; a step of the thesis has as many more as its batch.
 _ROWS = 2
 # Of eight graphics processors: dense half-precision operations a second (NVIDIA A100,
 # by its data sheet), and the share of them that training is taken to reach.
 _PROCESSORS, _OPERATIONS, _SHARE = 8, 312e12, 0.4
+# Training examples of GLUE's tasks in Table 1.1, as published.
+_EXAMPLES = {
+    "mnli": 392_702,
+    "qqp": 363_846,
+    "qnli": 104_743,
+    "sst2": 67_349,
+    "cola": 8551,
+    "rte": 2490,
+    "mrpc": 3668,
+    "stsb": 5749,
+}
 
 
 def project(model: keras.Model, config: ElectraConfig) -> dict[str, Any]:
@@ -40,12 +54,48 @@ def project(model: keras.Model, config: ElectraConfig) -> dict[str, Any]:
     seconds = timed * config.batch_size / _ROWS
     operations = _operations(model, config) * config.batch_size * config.length
     on_processors = operations / (_PROCESSORS * _OPERATIONS * _SHARE)
+    tuning = _tuning(model, config) if isinstance(model, Electra) else {}
     return {
         "timed_rows": _ROWS,
+        **tuning,
         "step_seconds": seconds,
         "hours_here": seconds * config.steps / 3600,
         "operations_of_a_step": operations,
         "hours_on_processors": on_processors * config.steps / 3600,
+    }
+
+
+def _tuning(model: Electra, config: ElectraConfig) -> dict[str, Any]:
+    """Returns hours of Table A.2's search over all tasks of Table 1.1."""
+    length = min(TABLE_A2["length"], config.length)
+    encoder = with_dropout(model.encoder(), DROPOUT)
+    classifier = SequenceClassifier(encoder, 2, clip_norm=1.0)
+    classifier.compile(
+        keras.optimizers.Adamax(
+            TABLE_A2["rates"][0],
+            beta_2=0.98,
+            epsilon=1e-6,
+            weight_decay=TABLE_A2["weight_decays"][-1],
+        )
+    )
+    rng = np.random.default_rng(0)
+    shape = (_ROWS, length)
+    tokens = rng.integers(len(ENCODER_RESERVED), config.pieces, shape).astype(np.int32)
+    batch = (tf.constant(tokens), tf.zeros_like(tokens)), tf.constant([0, 1], tf.int32)
+    step = train_function_step(classifier, [batch])
+    seconds = median_seconds(step, config.project_steps) / _ROWS
+    batches = TABLE_A2["batch_sizes"].get(config.layers, (32,))
+    others = [TABLE_A2[name] for name in ("rates", "weight_decays", "warm_ups")]
+    settings = len(batches) * math.prod(map(len, others))
+    passes = settings * sum(TABLE_A2["epochs"])
+    a_pass = seconds * sum(_EXAMPLES.values()) / 3600
+    return {
+        "tuning": {
+            "example_seconds": seconds,
+            "settings": settings * len(TABLE_A2["epochs"]),
+            "hours_of_a_pass": a_pass,
+            "hours_of_all": passes * a_pass,
+        }
     }
 
 

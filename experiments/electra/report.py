@@ -25,6 +25,9 @@ from experiments.kit.paired import less
 from experiments.kit.task_tables import task_table
 from rlm_tf.command_line.wording import number_of
 
+# Of fine-tuning.
+_TUNING = ("settings", "hours_of_a_pass", "hours_of_all")
+
 
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
     """Draws the figures, and returns the tables of what there is."""
@@ -307,6 +310,7 @@ def projections(rows: Sequence[Row]) -> str:
             f"{row['hours_here']:,.0f}",
             f"{row['operations_of_a_step']:.2g}",
             f"{row['hours_on_processors']:,.0f}",
+            *(f"{row['tuning'][name]:,.0f}" for name in _TUNING),
         )
         for row in rows
     ]
@@ -318,5 +322,8 @@ def projections(rows: Sequence[Row]) -> str:
         "hours of all steps",
         "operations of a step",
         "hours on eight processors",
+        "settings of Table A.2",
+        "hours of a pass over GLUE",
+        "hours of all settings",
     )
     return table(titles, lines)

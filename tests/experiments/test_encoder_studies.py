@@ -228,6 +228,24 @@ def test_mistakes_in_settings_of_the_road_map(change, message):
         dataclasses.replace(config, **change).check()
 
 
+@pytest.mark.landing
+def test_hours_of_pre_training_and_of_table_a2(tmp_path):
+    config = dataclasses.replace(
+        ELECTRA["smoke"], arms=("decoupled",), project_steps=1, rates=(1e-3,)
+    )
+    (run,) = runs_of(config, [1])
+    found = run.train(run.prepare(), tmp_path / "decoupled-x")
+    # Rows of two are timed, a step has eight of them.
+    assert found["hours_here"] == pytest.approx(8 * found["step_seconds"] / 3600)
+    tuning = found["tuning"]
+    # Three rates, two decays, three warm-ups, five numbers of epochs.
+    assert tuning["settings"] == 90
+    passes = 18 * (2 + 3 + 5 + 10 + 20)
+    assert tuning["hours_of_all"] == pytest.approx(passes * tuning["hours_of_a_pass"])
+    shown = electra_report.projections([found])
+    assert shown.splitlines()[-1].startswith("| x |") and "| 90 |" in shown
+
+
 # === imm_bert ===
 
 

@@ -62,7 +62,8 @@ def mask_tokens(
             "electra": 85 % [MASK], else the token; "bert": 80 % [MASK], 10 % a draw
             from all V ids, else the token.
         word_starts: bool `[B, T]`, tokens that begin a word: whole words are masked, in
-            random order, as far as they fit; of the first as many tokens as fit. None:
+            random order up to the first that does not fit, so rather fewer tokens than
+            without; if that is the very first, as many of its tokens as fit. None:
             tokens are masked one by one.
         seed: An integer, or a seed of stateless draws, int `[2]`.
 

@@ -236,7 +236,7 @@ class Electra(ObjectiveModel):
         # By row and place, so that replicas draw what one device does.
         uniforms = replica_noise(draw, sizes_of(batch.tokens), self.draw_seeds, 0)
         drawn = corrupted_tokens(
-            logits,
+            self._drawable(logits),
             tokens,
             weights,
             tf.gather_nd(uniforms, places),
@@ -244,6 +244,12 @@ class Electra(ObjectiveModel):
         )
         found = tf.tensor_scatter_nd_update(batch.tokens, places, drawn)
         return Corrupted(found, TermLoss(loss, weights), extra.correct)
+
+    def _drawable(self, logits: tf.Tensor) -> tf.Tensor:
+        """Returns logits by which padding, which nobody would see, is not drawn."""
+        is_padding = tf.one_hot(self.discriminator.padding_id, self.vocabulary_size)
+        least = tf.cast(logits.dtype.min, logits.dtype)
+        return tf.where(tf.cast(is_padding, tf.bool), least, logits)
 
     # === Objective ===
 
