@@ -19,6 +19,7 @@ from tests.objective_model.declared_models import (
     data,
     weights_of,
 )
+from tests.references.transformers_reference import ORACLE
 
 # Tracing takes longer than the few steps of most tests.
 pytestmark = pytest.mark.eager
@@ -38,6 +39,45 @@ def _trained(optimizer, epochs=2, **options):
     model.compile(optimizer)
     model.fit(data(), epochs=epochs, verbose=0, shuffle=False)
     return model
+
+
+def _moved(optimizer, gradients):
+    """Returns where scalars get from 0 by the oracle's steps."""
+    variables = [tf.Variable(0.0, dtype=tf.float64) for _ in gradients]
+    optimizer.build(variables)
+    for step in zip(*gradients, strict=True):
+        optimizer.apply([tf.constant(g, tf.float64) for g in step], variables)
+    return [float(variable) for variable in variables]
+
+
+@pytest.mark.parametrize("weight", [1, 50])
+def test_adam_of_the_oracle(weight):
+    """A generator's, a detector's and a shared scalar, whose loss has a factor."""
+    case = ORACLE["adam_and_lambda"]
+    shared = np.add(
+        case["shared_gradient_of_generator_loss"],
+        weight * np.array(case["shared_gradient_of_detector_loss"]),
+    )
+    detector = weight * np.array(case["detector_gradient"])
+    gradients = [case["generator_gradient"], detector, shared]
+
+    def adam(epsilon, rate=case["learning_rate"]):
+        return ADAM(rate, case["beta_1"], case["beta_2"], epsilon)
+
+    for name, epsilon in (("eps0", 1e-30), ("eps1e-6_keras", 1e-6)):
+        expected = case["after"][f"lambda{weight}_{name}"]
+        np.testing.assert_allclose(_moved(adam(epsilon), gradients), expected, 1e-5)
+    norm = np.linalg.norm(gradients, axis=0)
+    clipped = gradients * np.minimum(1, case["joint_clip_norm"] / norm)
+    expected = case["after"][f"lambda{weight}_eps0_joint_clip"]
+    np.testing.assert_allclose(_moved(adam(1e-30), clipped), expected, 1e-5)
+    if weight == 50:
+        found = [
+            _moved(adam(1e-6, rate), [np.clip(own, -0.25, 0.25)])[0]
+            for rate, own in ((2e-4, gradients[0]), (1.5e-3, gradients[1]))
+        ]
+        name = "decoupled_lambda50_rates_2e-4_1.5e-3_eps1e-6_keras_clip_per_part"
+        np.testing.assert_allclose(found, case[name], 1e-5)
 
 
 @pytest.mark.graph

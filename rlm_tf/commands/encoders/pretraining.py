@@ -52,6 +52,8 @@ _WIDE_MINUTES = 300.0
 _AFTER, _AFTER_SHARE = 20.0, 0.05
 # A detector whose loss does not leave ln 2 has learnt nothing.
 _STUCK = 0.69
+# So few steps teach nothing.
+_FEW_STEPS = 100
 # Of the encoder, by objective.
 _RATES = {"electra": 1e-3, "masked": 2e-3}
 # Of a text that is read more often; tried at 22 passes, where none is better.
@@ -272,6 +274,11 @@ class Run:
             self.warnings.append(
                 f"the time was over after {fitted.steps:,} of {plan.steps:,} steps, "
                 "while the rate was still falling"
+            )
+        elif plan.seconds is not None and fitted.steps < _FEW_STEPS:
+            self.warnings.append(
+                f"the time was enough for {fitted.steps:,} steps only, in which next to "
+                "nothing is learnt (--minutes)"
             )
         if fitted.recoveries:
             self.warnings.append(

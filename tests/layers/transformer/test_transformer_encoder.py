@@ -320,6 +320,9 @@ def test_a_folder_in_hugging_faces_layout(tmp_path):
     np.testing.assert_allclose(encoder(_TOKENS)[0], own(_TOKENS)[0], atol=1e-5)
     with pytest.raises(FileNotFoundError, match=r"has no config\.json"):
         TransformerEncoder.from_checkpoint(tmp_path / "nowhere")
+    save_file({"a": np.zeros(2, np.float32)}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="is no BERT checkpoint that KerasHub reads"):
+        TransformerEncoder.from_checkpoint(tmp_path)
 
 
 def _published(encoder, backbone):
