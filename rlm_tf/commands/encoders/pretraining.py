@@ -277,7 +277,7 @@ class Run:
             )
         elif plan.seconds is not None and fitted.steps < _FEW_STEPS:
             self.warnings.append(
-                f"the time was enough for {fitted.steps:,} steps only, in which next to "
+                f"the time was enough for {fitted.steps:,} steps, in which next to "
                 "nothing is learnt (--minutes)"
             )
         if fitted.recoveries:
