@@ -53,6 +53,8 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             ),
             "long_coherence": coherence_table(long),
         }
+    if any("topics_found" in row for row in long):
+        found["topics"] = topics_table(long)
     return found
 
 
@@ -115,6 +117,27 @@ def loss_table(rows: Sequence[Row], others: Sequence[str]) -> str:
         "seconds",
         "pairs told apart",
         "seeds",
+    )
+    return table(titles, lines, (0, 1))
+
+
+def topics_table(rows: Sequence[Row]) -> str:
+    """Returns the table of what a linear model finds of topics in features."""
+    lines = []
+    for size, arm, own in groups([row for row in rows if "topics_found" in row]):
+        found = [row["topics_found"] for row in own]
+        shares = [
+            with_deviation([100 * each[name] for each in found], 1)
+            for name in ("greatest", "last", "guessed")
+        ]
+        lines.append((f"{size:,}", arm, len(own), *shares))
+    titles = (
+        "sentences",
+        "arm",
+        "seeds",
+        "topics found by the greatest features, %",
+        "by the last, %",
+        "by none, %",
     )
     return table(titles, lines, (0, 1))
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 from experiments.bmi_source import n_gram
 from experiments.bmi_source.config import ARMS, GRID, SourceConfig
 from experiments.bmi_source.counting import counted_information, markers_of
+from experiments.bmi_source.probing import topics_found
 from experiments.bmi_source.report import NEEDS
 from experiments.bmi_source.source_run import SourceRun
 from experiments.kit import machine, run_files
@@ -221,6 +222,7 @@ def judge(run: SourceRun, model: keras.Model) -> dict[str, Any]:
             markers_of([test], source.num_topics), source.num_topics + 1
         ),
         "sandwich": sandwich._asdict(),
+        "topics_found": topics_found(model, test, source.num_topics, run.length),
     }
 
 

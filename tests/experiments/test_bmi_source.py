@@ -7,12 +7,15 @@ import itertools
 import math
 import re
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from experiments.bmi_source import report as source_report
 from experiments.bmi_source.config import PRESETS as SOURCE
 from experiments.bmi_source.counting import counted_information, markers_of
+from experiments.bmi_source.probing import topics_found
 from experiments.bmi_source.training import _shuffled, runs_of
 from rlm_tf.data import TopicSource
 from rlm_tf.evaluation import restricted_target_log_probs, tune_floor
@@ -87,6 +90,28 @@ def test_the_report_compares_runs_of_one_seed(tmp_path):
     (line,) = source_report.phase_table([_source_row("full", 1, 2.6)]).splitlines()[2:]
     assert line == "| 7 words, 3,000 | full | 3 | 0.0500 | -0.1000 |"
     assert (tmp_path / "bmi_source.png").stat().st_size > 5000
+
+
+def test_topics_are_found_where_they_are_kept(tmp_path):
+    """A model that counts nothing shows a marker while it reads it, and forgets it."""
+    text = _SOURCE.sample(3000, seed=5)
+
+    class Forgets(keras.Model):
+        def hidden_features(self, tokens, states=None, training=False):
+            return [tf.one_hot(tokens, _SOURCE.vocabulary_size)]
+
+    class Keeps(keras.Model):
+        def hidden_features(self, tokens, states=None, training=False):
+            return [tf.cumsum(tf.one_hot(tokens, _SOURCE.vocabulary_size), axis=1)]
+
+    forgets, keeps = (topics_found(m(), text, 6, 7) for m in (Forgets, Keeps))
+    assert forgets["greatest"] == 1 and forgets["last"] == forgets["guessed"] < 0.4
+    assert keeps["last"] > 0.8
+    rows = [
+        _source_row("none", seed, 2.6, sentence_length=20, topics_found=forgets)
+        for seed in (1, 2)
+    ]
+    assert "| 3,000 | none | 2 | 100.0 ± 0.0 | " in source_report.report(rows, tmp_path)
 
 
 @pytest.mark.parametrize(
