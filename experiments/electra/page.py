@@ -30,7 +30,12 @@ _MAIN = (_SMALL, _command("between", "1"), _command("steps", "1"))
 _MADE_BY: MadeBy = {
     "generators": _command("generators", "1,2,3"),
     **dict.fromkeys(("detection", "ranking", "frequency", "sizes"), _MAIN),
-    "rates": _command("rates", "9"),
+    "rates": (
+        _command("rates", "9"),
+        _command("rates", "9").replace(
+            "--seeds", "--arms=decoupled --rates=0.002 --steps=3000 --seeds"
+        ),
+    ),
     "tasks": (_command("tasks", "1,2,3"), _command("glue", "1")),
     "road_map": _command("small", "1").replace("electra ", "electra.road_map "),
     "sweep": (_command("sweep", "1"), _command("weights", "1")),

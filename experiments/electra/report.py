@@ -264,6 +264,7 @@ def by_rates(rows: Sequence[Row]) -> str:
             (
                 row["arm"],
                 row["generator"],
+                f"{row['steps']:,}",
                 rates,
                 "" if of_generator is None else f"{of_generator:g}",
                 f"{row['weight']:g}",
@@ -274,6 +275,7 @@ def by_rates(rows: Sequence[Row]) -> str:
     titles = (
         "arm",
         "layers of the generator",
+        "steps",
         "rate",
         "rate of the generator",
         "weight",
