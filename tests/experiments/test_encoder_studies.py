@@ -107,7 +107,7 @@ def test_report_of_detectors(tmp_path):
     # A detector's rank on its own generator's text is the other way round here.
     assert "| rank correlation with 4:1 |  |  | -1.00 | 1.00 | 1.00 |" in text
     assert "| original | 4 | 1 | diverged |" in text
-    assert "| original | 4 | 0.008 |  | 50 | 1 | diverged |  |  |" in text
+    assert "| original | 4 | 100 | 0.008 |  | 50 | 1 | diverged |  |  |" in text
     for name in ("map", "curves", "sizes", "sweep"):
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
 
