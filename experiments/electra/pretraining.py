@@ -13,6 +13,7 @@ import numpy as np
 from experiments.electra.chosen_rows import NEEDS
 from experiments.electra.config import ARMS, CHOSEN, GRID, ElectraConfig
 from experiments.electra.finetuning import task_run
+from experiments.electra.gradients import TermNorms
 from experiments.electra.naming import ElectraRun, name_of, standalone_name
 from experiments.electra.projecting import project
 from experiments.electra.standalone import (
@@ -170,6 +171,9 @@ def pretrain(
     guard = DivergenceGuard(highest=highest)
     judged = masking(config, text, 0)
     valid = judged.of_all(text.valid.in_order(config.batch_size)).take(_LOOK_BATCHES)
+    if run.arm != "masked":
+        ((batch,),) = valid.take(1)
+        looks.append(TermNorms(batch))
     began = time.perf_counter()
     try:
         curve = fit_to_the_end(

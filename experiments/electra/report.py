@@ -59,6 +59,8 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             "ranking": ranking(main),
             "frequency": frequency(main),
         }
+    if any("norm_generator_generator" in row["curve"] for row in main):
+        found["gradients"] = gradients(main)
     if len({row["generator"] for row in main if "standalone" in row}) > 1:
         found["sizes"] = sizes(main)
     for name, chosen in (
@@ -242,6 +244,27 @@ def sizes(rows: Sequence[Row]) -> str:
             )
         )
     titles = ("arm", "layers of the generator", "F1 ± 2 standard errors", "nats")
+    return table(titles, lines)
+
+
+def gradients(rows: Sequence[Row]) -> str:
+    """Returns medians over training of norms of gradients, before clipping."""
+    of_terms = [
+        (f"norm_{term}_{part}", f"{title} in {where}")
+        for term, title in (
+            ("generator", "the generator's loss"),
+            ("discriminator", "the detector's, weighted,"),
+        )
+        for part, where in ((term, "its network"), ("shared", "shared embeddings"))
+    ]
+    lines = []
+    for (arm, generator), own in cells(rows).items():
+        shown = []
+        for name, _ in of_terms:
+            found = [np.median(r["curve"][name]) for r in own if name in r["curve"]]
+            shown.append(with_deviation(found, 2) if found else "")
+        lines.append((arm, generator, len(own), *shown))
+    titles = ("arm", "layers of the generator", "seeds", *(t for _, t in of_terms))
     return table(titles, lines)
 
 

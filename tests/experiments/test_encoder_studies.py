@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from experiments.electra import report as electra_report
 from experiments.electra import road_map
 from experiments.electra.config import PRESETS as ELECTRA
 from experiments.electra.config import ElectraConfig
+from experiments.electra.gradients import TermNorms, variables_of_parts
 from experiments.electra.naming import standalone_name
 from experiments.electra.pretraining import runs_of
 from experiments.electra.standalone import first_rows, n_gram_detector
@@ -23,7 +26,9 @@ from experiments.imm_bert.training import runs_of as imm_bert_runs
 from experiments.kit.encoder_text import EncoderText, articles
 from rlm_tf.data import Segments, encoder_vocabulary
 from rlm_tf.evaluation import CorruptedText
+from rlm_tf.models import Electra
 from tests.experiments.binaries import run_binary
+from tests.models.encoders.toy import encoder, masked, texts
 
 
 def test_articles_are_parted_by_empty_lines():
@@ -61,6 +66,9 @@ def _detector_row(arm, generator, seed, f1, **more):
             "4:1_f1": [f1 / 2, f1],
             "4:1_cross_entropy": [0.6, 0.5],
             "val_f1": [0.1, 0.2],
+            "norm_generator_generator": [1.0, 2.0],
+            **({"norm_generator_shared": [0.5, 0.5]} if arm == "original" else {}),
+            "norm_discriminator_discriminator": [8.0, 10.0],
         },
         **more,
     }
@@ -244,6 +252,36 @@ def test_hours_of_pre_training_and_of_table_a2(tmp_path):
     assert tuning["hours_of_all"] == pytest.approx(passes * tuning["hours_of_a_pass"])
     shown = electra_report.projections([found])
     assert shown.splitlines()[-1].startswith("| x |") and "| 90 |" in shown
+
+
+@pytest.mark.parametrize("embeddings", ["shared", "separate"])
+def test_norms_of_gradients_before_clipping(embeddings):
+    model = Electra(encoder(), encoder(seed=1), embeddings=embeddings, clip_norm=1e-3)
+    batch = masked(texts())
+    callback, logs = TermNorms(batch), {}
+    callback.set_model(model)
+    callback.on_epoch_end(0, logs)
+    with tf.GradientTape(persistent=True) as tape:
+        # With the draws that the callback has put back.
+        terms = model.objective_terms(batch, None, None, training=True)
+        losses = {
+            name: tf.reduce_sum(term.loss * term.weights) / tf.reduce_sum(term.weights)
+            for name, term in terms.items()
+        }
+        losses["discriminator"] *= 50
+    expected = {}
+    for part, own in variables_of_parts(model).items():
+        for name, loss in losses.items():
+            gradients = tape.gradient(loss, [v.value for v in own])
+            squares = [
+                np.sum(np.square(tf.convert_to_tensor(g)))
+                for g in gradients
+                if g is not None
+            ]
+            if squares:
+                expected[f"norm_{name}_{part}"] = math.sqrt(sum(squares))
+    assert logs == pytest.approx(expected, rel=1e-4)
+    assert len(logs) == {"shared": 4, "separate": 2}[embeddings]
 
 
 # === imm_bert ===

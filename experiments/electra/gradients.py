@@ -1,0 +1,74 @@
+"""How large gradients of either network's loss are, before anything is clipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.models import Electra
+
+
+class TermNorms(keras.callbacks.Callback):
+    """Adds norms of gradients on one batch to the logs of every epoch.
+
+    `norm_TERM_PART` is that of a weighted loss, "generator" or "discriminator", in the
+    weights of a part; those that both networks have are of the part "shared". Nothing
+    is trained, and what training draws stays as it would be.
+
+    Args:
+        batch: Of `Electra.fit`: tokens, masked tokens and positions.
+    """
+
+    def __init__(self, batch: tuple[tf.Tensor, ...]) -> None:
+        super().__init__()
+        self._batch = batch
+        self._norms: Any = None
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        if logs is None:
+            return
+        if self._norms is None:
+            self._norms = tf.function(self._measure)
+        state = self.model.draw_seeds.state
+        before = state.numpy()
+        logs |= {name: float(value) for name, value in self._norms().items()}
+        state.assign(before)
+
+    def _measure(self) -> dict[str, tf.Tensor]:
+        model: Electra = self.model
+        parts = variables_of_parts(model)
+        with tf.GradientTape(persistent=True) as tape:
+            terms = model.objective_terms(self._batch, None, None, training=True)
+            weights = {"discriminator": model.discriminator_weight}
+            losses = {
+                name: weights.get(name, 1.0)
+                * tf.math.divide_no_nan(
+                    tf.reduce_sum(term.loss * term.weights), tf.reduce_sum(term.weights)
+                )
+                for name, term in terms.items()
+            }
+        found = {}
+        for term, loss in losses.items():
+            for part, variables in parts.items():
+                own = [v.value for v in variables]
+                gradients = [g for g in tape.gradient(loss, own) if g is not None]
+                if gradients:
+                    found[f"norm_{term}_{part}"] = tf.linalg.global_norm(gradients)
+        return found
+
+
+def variables_of_parts(model: Electra) -> dict[str, list[keras.Variable]]:
+    """Returns the trainable weights of each part, and of both: "shared"."""
+    owners: dict[int, set[str]] = {}
+    for part, members in model.parts.items():
+        for member in members:
+            for variable in member.trainable_variables:
+                owners.setdefault(id(variable), set()).add(part)
+    found: dict[str, list[keras.Variable]] = {}
+    for variable in model.trainable_variables:
+        names = owners[id(variable)]
+        part = next(iter(names)) if len(names) == 1 else "shared"
+        found.setdefault(part, []).append(variable)
+    return found
