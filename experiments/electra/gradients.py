@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.models import Electra
+from rlm_tf.objective_model.term import TermLoss
 
 
 class TermNorms(keras.callbacks.Callback):
@@ -41,14 +42,8 @@ class TermNorms(keras.callbacks.Callback):
         parts = variables_of_parts(model)
         with tf.GradientTape(persistent=True) as tape:
             terms = model.objective_terms(self._batch, None, None, training=True)
-            weights = {"discriminator": model.discriminator_weight}
-            losses = {
-                name: weights.get(name, 1.0)
-                * tf.math.divide_no_nan(
-                    tf.reduce_sum(term.loss * term.weights), tf.reduce_sum(term.weights)
-                )
-                for name, term in terms.items()
-            }
+            losses = {name: _mean(term) for name, term in terms.items()}
+            losses["discriminator"] *= model.discriminator_weight
         found = {}
         for term, loss in losses.items():
             for part, variables in parts.items():
@@ -57,6 +52,12 @@ class TermNorms(keras.callbacks.Callback):
                 if gradients:
                     found[f"norm_{term}_{part}"] = tf.linalg.global_norm(gradients)
         return found
+
+
+def _mean(term: TermLoss) -> tf.Tensor:
+    assert term.loss is not None
+    weights = tf.cast(term.weights, term.loss.dtype)
+    return tf.reduce_sum(term.loss * weights) / tf.reduce_sum(weights)
 
 
 def variables_of_parts(model: Electra) -> dict[str, list[keras.Variable]]:
