@@ -32,6 +32,7 @@ MADE_BY: MadeBy = {
         "python -m experiments.bmi_source --preset=arms --seeds=1,2,3",
         "python -m experiments.bmi_source --preset=long --seeds=1,2,3",
     ),
+    "topics": "python -m experiments.bmi_source --preset=long --seeds=1,2,3",
     "long": "python -m experiments.bmi_source --preset=long --seeds=1,2,3",
     "long_coherence": "python -m experiments.bmi_source --preset=long --seeds=1,2,3",
 }
