@@ -14,64 +14,72 @@ from tests.compatibility.names import PAGES
 README = pathlib.Path(__file__).parents[1] / "README.md"
 
 
+def _with(example: str, changes: dict[str, str]) -> str:
+    """Returns an example with each of these texts, all of them there, replaced."""
+    for text, replacement in changes.items():
+        assert text in example
+        example = example.replace(text, replacement)
+    return example
+
+
 @pytest.mark.landing
 def test_the_examples_run(tmp_path):
     examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
     train, load, recurrent, latent, coherent, encoders, policy = examples
     saved = tmp_path / "mine.keras"
-    smaller = {
-        "width=200, num_layers=2": "width=4, num_layers=1",
-        "epochs=5": "epochs=1, steps_per_epoch=3, validation_steps=2",
-        '"saved_models/mine"': repr(str(tmp_path / "mine")),
-    }
-    for text, replacement in smaller.items():
-        assert text in train
-        train = train.replace(text, replacement)
+    train = _with(
+        train,
+        {
+            "width=200, num_layers=2": "width=4, num_layers=1",
+            "epochs=5": "epochs=1, steps_per_epoch=3, validation_steps=2",
+            '"saved_models/mine"': repr(str(tmp_path / "mine")),
+        },
+    )
     assert load.count('"mine.keras"') == 2
     load = load.replace('"mine.keras"', repr(str(saved)))
-    smaller = {
-        "MogrifierLSTMCell(200, ": "MogrifierLSTMCell(4, ",
-        "epochs=10": "epochs=1, steps_per_epoch=3",
-        "corpus.train, 64, 20": "corpus.train[:3000], 64, 20",
-        "corpus.test, 1, 20": "corpus.test[:100], 1, 20",
-        '"saved_models/mogrifier"': repr(str(tmp_path / "mogrifier")),
-    }
-    for text, replacement in smaller.items():
-        assert text in recurrent
-        recurrent = recurrent.replace(text, replacement)
-    smaller = {
-        "LSTMCell(64)": "LSTMCell(4)",
-        "(corpus.train, eos": "(corpus.train[:3000], eos",
-        "epochs=10": "epochs=1, steps_per_epoch=3",
-        "count=100": "count=3",
-        '"saved_models/latents"': repr(str(tmp_path / "latents")),
-    }
-    for text, replacement in smaller.items():
-        assert text in latent
-        latent = latent.replace(text, replacement)
-    smaller = {
-        "embedding_width=100, units=(100, 100)": "embedding_width=4, units=(4, 4)",
-        "epochs=10": "epochs=1, steps_per_epoch=3",
-        "corpus.train, segment=40, gap=10": "corpus.train[:900], segment=4, gap=1",
-        '"saved_models/coherent"': repr(str(tmp_path / "coherent")),
-    }
-    for text, replacement in smaller.items():
-        assert text in coherent
-        coherent = coherent.replace(text, replacement)
+    recurrent = _with(
+        recurrent,
+        {
+            "MogrifierLSTMCell(200, ": "MogrifierLSTMCell(4, ",
+            "epochs=10": "epochs=1, steps_per_epoch=3",
+            "corpus.train, 64, 20": "corpus.train[:3000], 64, 20",
+            "corpus.test, 1, 20": "corpus.test[:100], 1, 20",
+            '"saved_models/mogrifier"': repr(str(tmp_path / "mogrifier")),
+        },
+    )
+    latent = _with(
+        latent,
+        {
+            "LSTMCell(64)": "LSTMCell(4)",
+            "(corpus.train, eos": "(corpus.train[:3000], eos",
+            "epochs=10": "epochs=1, steps_per_epoch=3",
+            "count=100": "count=3",
+            '"saved_models/latents"': repr(str(tmp_path / "latents")),
+        },
+    )
+    coherent = _with(
+        coherent,
+        {
+            "embedding_width=100, units=(100, 100)": "embedding_width=4, units=(4, 4)",
+            "epochs=10": "epochs=1, steps_per_epoch=3",
+            "corpus.train, segment=40, gap=10": "corpus.train[:900], segment=4, gap=1",
+            '"saved_models/coherent"': repr(str(tmp_path / "coherent")),
+        },
+    )
     (tmp_path / "mine.txt").write_text("a good text of some words\n\na bad one\n" * 9)
-    smaller = {
-        '"mine.txt"': repr(str(tmp_path / "mine.txt")),
-        "text, 8000": "text, 290",
-        "length=64, batch_size=32": "length=8, batch_size=4",
-        "width=128": "width=4",
-        "epochs=3": "epochs=1, steps_per_epoch=1",
-        "pieces, 64, batch_size=2": "pieces, 8, batch_size=2",
-        "length=64, labels": "length=8, labels",
-        '"saved_models/opinions"': repr(str(tmp_path / "opinions")),
-    }
-    for text, replacement in smaller.items():
-        assert text in encoders
-        encoders = encoders.replace(text, replacement)
+    encoders = _with(
+        encoders,
+        {
+            '"mine.txt"': repr(str(tmp_path / "mine.txt")),
+            "text, 8000": "text, 290",
+            "length=64, batch_size=32": "length=8, batch_size=4",
+            "width=128": "width=4",
+            "epochs=3": "epochs=1, steps_per_epoch=1",
+            "pieces, 64, batch_size=2": "pieces, 8, batch_size=2",
+            "length=64, labels": "length=8, labels",
+            '"saved_models/opinions"': repr(str(tmp_path / "opinions")),
+        },
+    )
     together = train + load + recurrent + latent + coherent + encoders
     exec(compile(together, str(README), "exec"), {})
     for name in ("mine", "mogrifier", "latents", "coherent", "opinions"):
