@@ -10,7 +10,7 @@ import numpy as np
 
 Row = Mapping[str, Any]
 # Fewest pairs whose difference may be said to be there.
-_LEAST_PAIRS = 3
+LEAST_PAIRS = 3
 
 
 def mean_and_error(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -33,7 +33,7 @@ def paired_difference(pairs: Sequence[tuple[float, float]], digits: int = 2) -> 
     if math.isnan(error):
         return f"{mean:+.{digits}f}"
     text = f"{mean:+.{digits}f} ± {2 * error:.{digits}f}"
-    told = len(pairs) >= _LEAST_PAIRS and abs(mean) > 2 * error
+    told = len(pairs) >= LEAST_PAIRS and abs(mean) > 2 * error
     return f"**{text}**" if told else text
 
 

@@ -4,8 +4,9 @@
 
 Parts: `real` (each corpus whole, as the paper has it), `gaps` (equal lengths, against
 the gap), `critics` (does the order of texts survive the critic?), `lengths` (against
-the length of the text), `controls` (words and sentences shuffled) and `steps` (critics
-that are trained for longer).
+the length of the text), `controls` (words and sentences shuffled), `steps` (critics
+that are trained for longer) and `seeds` (gaps, lengths and controls with other first
+weights of critics).
 """
 
 from __future__ import annotations

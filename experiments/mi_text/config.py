@@ -7,7 +7,9 @@ import dataclasses
 from rlm_tf.command_line.flags import setting
 from rlm_tf.commands.information.settings import CRITICS
 
-PARTS = ("real", "gaps", "critics", "lengths", "controls", "steps")
+PARTS = ("real", "gaps", "critics", "lengths", "controls", "steps", "seeds")
+# Parts that `seeds` makes anew.
+REPEATED = ("gaps", "lengths", "controls")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +38,9 @@ class TextConfig:
         (0.7, 0.85), "Shares of positions that are dropped meanwhile."
     )
     steps_folds: int = setting(5, "The same of these.")
+    seeds_of: tuple[int, ...] = setting(
+        (1, 2), f"Other seeds, with which {', '.join(REPEATED)} are estimated anew."
+    )
     seed: int = setting(0, "Of critics, batches and shuffling.")
 
     def check(self) -> None:
@@ -61,8 +66,12 @@ class TextConfig:
             raise ValueError("--segment, --lengths_of and --steps_of must be positive.")
         if any(not 0 <= rate < 1 for rate in self.steps_dropouts):
             raise ValueError("--steps_dropouts must lie in [0, 1).")
-        if min(*self.gaps_of, self.gap, self.seed) < 0:
-            raise ValueError("--gap, --gaps_of and --seed must not be negative.")
+        if min(*self.gaps_of, self.gap, self.seed, *self.seeds_of) < 0:
+            raise ValueError(
+                "--gap, --gaps_of, --seed and --seeds_of must not be negative."
+            )
+        if len({self.seed, *self.seeds_of}) <= len(self.seeds_of):
+            raise ValueError("--seeds_of must differ, and from --seed.")
 
 
 PRESETS = {
@@ -82,6 +91,7 @@ PRESETS = {
         steps_of=(100,),
         steps_dropouts=(0.0,),
         steps_folds=2,
+        seeds_of=(1,),
     ),
     "small": TextConfig(),
 }

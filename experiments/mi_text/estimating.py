@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pathlib
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.mi_text.config import TextConfig
+from experiments.mi_text.config import REPEATED, TextConfig
 from rlm_tf.commands.information.estimating import CONTROLS, Job, estimates
 from rlm_tf.commands.information.sources import Streams
 from rlm_tf.data import load_corpus
@@ -89,6 +90,18 @@ def steps(config: TextConfig, folder: pathlib.Path) -> Row:
             options: Row = {"most_steps": most, "dropout": rate, "control": False}
             found = _rows(config, streams, jobs, place, config.steps_folds, **options)
             rows += [{**row, "most_steps": most} for row in found]
+    return {"rows": rows}
+
+
+def seeds(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Estimates again what most is said of, with other first weights and batches."""
+    makers = {"gaps": gaps, "lengths": lengths, "controls": controls}
+    rows: list[Row] = []
+    for seed in config.seeds_of:
+        other = dataclasses.replace(config, seed=seed)
+        for part in REPEATED:
+            found = makers[part](other, folder / str(seed) / part)["rows"]
+            rows += [{**row, "part": part, "seed": seed} for row in found]
     return {"rows": rows}
 
 

@@ -11,6 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import distinct, save, table
+from experiments.kit.paired import LEAST_PAIRS
+from experiments.mi_text.config import REPEATED
 from rlm_tf.evaluation.information.segment_information import estimate
 
 Numbers = Mapping[str, Any]
@@ -20,16 +22,17 @@ PUBLISHED = {"ptb": "1.18 ± 0.08", "wikitext-2": "2.14 ± 0.07"}
 
 def report(parts: Mapping[str, Numbers], folder: pathlib.Path) -> str:
     """Draws the curves of the parts there are, and returns the tables."""
-    if "gaps" in parts:
+    means = with_seeds(parts)
+    if "gaps" in means:
         draw(
-            parts["gaps"]["rows"],
+            means["gaps"]["rows"],
             folder / "mi_text_gaps.png",
             "gap",
             "tokens between two segments",
         )
-    if "lengths" in parts:
+    if "lengths" in means:
         draw(
-            parts["lengths"]["rows"],
+            means["lengths"]["rows"],
             folder / "mi_text_lengths.png",
             "tokens",
             "tokens of the text",
@@ -39,6 +42,7 @@ def report(parts: Mapping[str, Numbers], folder: pathlib.Path) -> str:
 
 def tables(parts: Mapping[str, Numbers]) -> dict[str, str]:
     """Returns the tables of the parts there are, by name."""
+    parts = with_seeds(parts)
     makers = {
         "real": real_table,
         "gaps": lambda rows: wide_table(rows, "gap"),
@@ -54,6 +58,35 @@ def tables(parts: Mapping[str, Numbers]) -> dict[str, str]:
     if {"real", "steps"} <= {*parts}:
         found["steps"] = steps_table(parts["steps"]["rows"], parts["real"]["rows"])
     return found
+
+
+def with_seeds(parts: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Returns the parts, each fold the mean of its seeds where there are several.
+
+    The error of folds that are means of seeds holds both: what texts and blocks make,
+    and what first weights of critics make.
+    """
+    others = parts.get("seeds", {"rows": ()})["rows"]
+    found = dict(parts)
+    for part in REPEATED:
+        if part in parts:
+            own = [row for row in others if row["part"] == part]
+            rows = [_mean_of_seeds(row, own) for row in parts[part]["rows"]]
+            found[part] = {**parts[part], "rows": rows}
+    return found
+
+
+def _mean_of_seeds(row: Numbers, others: Sequence[Numbers]) -> Numbers:
+    """Returns a row with means over the rows of other seeds that estimate the same."""
+    what = ("text", "gap", "tokens", "shuffled_order")
+    own = [row, *(r for r in others if all(r.get(w) == row.get(w) for w in what))]
+    if len(own) == 1:
+        return row
+    means = {
+        name: estimate(np.mean([r[name]["folds"] for r in own], axis=0))._asdict()
+        for name in ("mine", "nwj")
+    }
+    return {**row, **means, "seeds": [r["mine"]["mean"] for r in own]}
 
 
 def with_error(found: Numbers) -> str:
@@ -113,7 +146,7 @@ def steps_table(rows: Sequence[Numbers], real: Sequence[Numbers]) -> str:
                     f"{row['most_steps']:,}",
                     f"{row['dropout']:g}",
                     *_of(folds),
-                    f"**{said}**" if abs(less) > 2 * error else said,
+                    said,
                     f"{row['capped']} of {computed}",
                 )
             )
@@ -137,7 +170,7 @@ def _of(folds: Sequence[float]) -> tuple[int, str]:
 def wide_table(rows: Sequence[Numbers], what: str) -> str:
     """Returns a table with a line a value of `what`, two columns a text: MINE and NWJ.
 
-    How far texts differ is of MINE.
+    How far texts differ is of MINE, in bold where three seeds tell them apart.
     """
     texts = distinct(row["text"] for row in rows)
     lines = []
@@ -151,7 +184,12 @@ def wide_table(rows: Sequence[Numbers], what: str) -> str:
         shown = f"{value:,}" if isinstance(value, int) else value
         lines.append((shown, *cells, *_more(texts, own)))
     more = (
-        [f"{texts[1]} less {texts[0]}, MINE, ± 2 standard errors"] if texts[1:] else []
+        [
+            f"{texts[1]} less {texts[0]}, MINE, ± 2 standard errors",
+            "deviation of that over seeds",
+        ]
+        if texts[1:]
+        else []
     )
     names = [*texts, *(f"{text}, NWJ" for text in texts)]
     return table((what.replace("_", " "), *names, *more), lines)
@@ -162,12 +200,15 @@ def _more(texts: Sequence[str], own: Mapping[str, Numbers]) -> list[str]:
     if len(texts) < 2:
         return []
     if not set(texts[:2]) <= set(own):
-        return [""]
+        return ["", ""]
     first, second = (own[text]["mine"] for text in texts[:2])
     less = second["mean"] - first["mean"]
     error = 2 * math.hypot(first["standard_error"], second["standard_error"])
     said = f"{less:+.3f} ± {error:.3f}"
-    return [f"**{said}**" if abs(less) > error else said]
+    by_seed = np.subtract(*(own[text].get("seeds", [0]) for text in texts[1::-1]))
+    told = len(by_seed) >= LEAST_PAIRS and abs(less) > error
+    deviation = f"{np.std(by_seed, ddof=1):.3f}" if len(by_seed) > 1 else "one seed"
+    return [f"**{said}**" if told else said, deviation]
 
 
 def draw(rows: Sequence[Numbers], path: pathlib.Path, what: str, label: str) -> None:

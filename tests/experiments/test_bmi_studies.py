@@ -174,6 +174,7 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
         "lengths": 4,
         "controls": 4,
         "steps": 4,
+        "seeds": 12,
     }
     assert [row["gap"] for row in rows["gaps"]] == [0, 3, 0, 3]
     assert [row["critic"] for row in rows["critics"]] == 2 * ["separable"] + 2 * ["mlp"]
@@ -182,19 +183,46 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
     assert kinds == 2 * ["words", "sentences"]
     assert all("shuffled" in row for row in rows["real"] + rows["gaps"])
     # No two estimates share the file of their folds.
-    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 22
+    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 34
     critics = [critic for *_, critic, _, folder in asked if "critics" in str(folder)]
     assert critics == ["separable", "separable", "mlp", "mlp"]
     assert {computed for *_, computed, _ in asked} == {2}
+    assert [row["part"] for row in rows["seeds"]] == [
+        part for part in ("gaps", "lengths", "controls") for _ in range(4)
+    ]
     report = text_report.report(
         {part: {"rows": found} for part, found in rows.items()}, tmp_path
     )
     assert report.count("| --- |") == 6
     # Fold by fold: 0.1 and 0.2 more than the same folds of `real`.
     assert "| python-docs | 4,000 | 0 | 2 | 0.450 ± 0.050 |  |  |" in report
-    shown = "| 100 | 0 | 2 | 0.600 ± 0.100 | **+0.150 ± 0.100** | 1 of 2 |"
+    shown = "| 100 | 0 | 2 | 0.600 ± 0.100 | +0.150 ± 0.100 | 1 of 2 |"
     assert shown in report
     assert (tmp_path / "mi_text_gaps.png").stat().st_size > 5000
+
+
+def test_folds_of_mi_text_are_means_of_seeds():
+    def row(text, first, **more):
+        found = estimate([first, first + 0.2])._asdict()
+        return {"text": text, "gap": 0, "tokens": 9, "mine": found, "nwj": found} | more
+
+    once = {"gaps": {"rows": [row("a", 0.0), row("b", 1.0)]}}
+    # Nothing is bold of one seed.
+    line = "| 0 | 0.100 ± 0.100 | 1.100 ± 0.100 | 0.100 ± 0.100 | 1.100 ± 0.100 | "
+    assert line + "+1.000 ± 0.283 | one seed |" in text_report.tables(once)["gaps"]
+    others = [
+        row(text, first, part="gaps", seed=seed)
+        for text, seed, first in (
+            ("a", 1, 0.3),
+            ("a", 2, 0.3),
+            ("b", 1, 1),
+            ("b", 2, 1),
+        )
+    ]
+    several = {**once, "seeds": {"rows": others}}
+    line = "| 0 | 0.300 ± 0.100 | 1.100 ± 0.100 | 0.300 ± 0.100 | 1.100 ± 0.100 | "
+    found = text_report.tables(several)["gaps"]
+    assert line + "**+0.800 ± 0.283** | 0.173 |" in found
 
 
 def _language_row(arm, seed, change):
