@@ -33,7 +33,7 @@ def on_config(config: Any) -> Any:
         {"Home": "README.md"},
         {"Papers": PAPERS},
         {"Studies": [STUDIES, *({page.split("/")[1]: page} for page in SITE.studies)]},
-        {"Use": ["BUILD.md", {"Serving": "saved_models/README.md"}]},
+        {"Use": ["EXAMPLES.md", "BUILD.md", {"Serving": "saved_models/README.md"}]},
         {"Library": _library()},
     ]
     return config

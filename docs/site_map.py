@@ -14,7 +14,14 @@ from docs.public_names import PublicName, Source, folder, line_of, pages
 
 PAPERS = "PAPERS.md"
 STUDIES = "experiments/README.md"
-TOP = ("README.md", PAPERS, "BUILD.md", "saved_models/README.md", STUDIES)
+TOP = (
+    "README.md",
+    "EXAMPLES.md",
+    PAPERS,
+    "BUILD.md",
+    "saved_models/README.md",
+    STUDIES,
+)
 
 _DOTTED = re.compile(r"(?:rlm_tf|experiments)(?:\.\w+)+")
 _PATH = re.compile(r"(?:rlm_tf|experiments)/[\w/]+(?:\.py)?")

@@ -1,4 +1,4 @@
-"""The README's Python examples, run as they stand but for their size."""
+"""The Python examples of README.md and EXAMPLES.md, run but for their size."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from tests.compatibility.names import PAGES
 
 README = pathlib.Path(__file__).parents[1] / "README.md"
+EXAMPLES = README.with_name("EXAMPLES.md")
 
 
 def _with(example: str, changes: dict[str, str]) -> str:
@@ -24,7 +25,8 @@ def _with(example: str, changes: dict[str, str]) -> str:
 
 @pytest.mark.landing
 def test_the_examples_run(tmp_path):
-    examples = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.S)
+    text = README.read_text("utf-8") + EXAMPLES.read_text("utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, re.S)
     train, load, recurrent, latent, coherent, encoders, policy = examples
     saved = tmp_path / "mine.keras"
     train = _with(

@@ -18,6 +18,7 @@ from tests.compatibility.arrays import FILES
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = (
     "README.md",
+    "EXAMPLES.md",
     "BUILD.md",
     "experiments/README.md",
     "saved_models/README.md",

@@ -13,6 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = {
     "README.md": "# Home\n\n[papers](PAPERS.md#papers), `rlm_tf.double`\n",
+    "EXAMPLES.md": "# Examples\n",
     "PAPERS.md": "# Papers\n",
     "BUILD.md": "# Build\n\n![plot](plot.png)\n",
     "plot.png": "",
