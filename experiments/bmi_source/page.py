@@ -16,7 +16,7 @@ ABOUT = About(
     "BMI, sections 3.1 and 3.2, no table",
     "Does BMI help where the information of sentences is known, and by which step?",
     "python -m experiments.bmi_source --preset=small --seeds=1,2,3",
-    "6 h, 1 core",
+    "6.5 h, 1 core",
 )
 MADE_BY: MadeBy = {
     "sizes": (
