@@ -19,6 +19,7 @@ from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
 from rlm_tf.models.encoders.electra import Electra
+from rlm_tf.models.encoders.generator_encoder import generator_encoder
 from rlm_tf.models.encoders.induced_fine_tuning import InducedFineTuning
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 from rlm_tf.models.encoders.prefix_predictor import PrefixPredictor
@@ -82,6 +83,7 @@ __all__ = [
     "coefficient_from_ratio",
     "count_parameters",
     "fit_logistic_runs",
+    "generator_encoder",
     "layerwise_decay",
     "logistic_logits",
     "published_ratio",

@@ -90,7 +90,8 @@ def mask_tokens(
     if length is None:
         raise ValueError(f"{name}: the length T of `tokens` must be known.")
     candidates = ~(special | absent)
-    if tf.executing_eagerly() and not tf.reduce_any(candidates):
+    some = not tf.executing_eagerly() or tf.size(ids) == 0
+    if not some and not tf.reduce_any(candidates):
         raise ValueError(
             f"{name}: all tokens are special or padding; there is nothing to mask."
         )

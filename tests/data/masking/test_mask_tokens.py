@@ -129,6 +129,9 @@ def test_rows_without_words():
     assert found.tokens.numpy().tolist() == [[2, 3, 0, 0], [2, 4, 3, 0]]
     with pytest.raises(ValueError, match="all tokens are special or padding"):
         mask_tokens(tokens[:1], special[:1], padding=padding[:1], **_IDS, seed=0)
+    # Of no rows there is nothing to complain of.
+    none = mask_tokens(tokens[:0], special[:0], padding=padding[:0], **_IDS, seed=0)
+    assert none.positions.shape == (0, 4)
 
 
 @pytest.mark.parametrize(
