@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from experiments.kit.grids import Grid
 from rlm_tf.command_line.flags import setting
@@ -47,7 +47,7 @@ AUTHORS: Mapping[str, dict[str, Any]] = {
         "raml_weight": 0.05,
     },
 }
-AUTHORS_PATIENCE = 10
+_AUTHORS_PATIENCE = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +90,16 @@ class LanguageConfig:
     project_steps: int = setting(
         0, "Time so many steps of each phase instead, and project the hours of all."
     )
+
+    @property
+    def tail(self) -> Literal["infinite", "renormalised"]:
+        """Of offsets of pairs: the authors cut offsets, and not their probabilities."""
+        return "infinite" if self.variant == "authors" else "renormalised"
+
+    @property
+    def own_patience(self) -> int:
+        """Epochs without gain after which averaging begins."""
+        return _AUTHORS_PATIENCE if self.variant == "authors" else self.patience
 
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""

@@ -14,7 +14,6 @@ import numpy as np
 from experiments.bmi_lm.config import (
     ARMS,
     AUTHORS,
-    AUTHORS_PATIENCE,
     GRID,
     TRIALS,
     LanguageConfig,
@@ -48,7 +47,6 @@ from rlm_tf.models import (
     BootstrappedMutualInformation,
     count_parameters,
 )
-from rlm_tf.objectives.raml import Tail
 from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
     HeldOutPairs,
@@ -187,9 +185,7 @@ def prepare(run: LanguageRun) -> Prepared:
     data = ResumableBatches(windows)
     if run.phases:
         model = regularised(run, model)
-        # The authors clip offsets, and not their probabilities.
-        tail: Tail = "infinite" if config.variant == "authors" else "renormalised"
-        pairs = SentencePairs(text, eos, config.pairs, seed=run.seed, tail=tail)
+        pairs = SentencePairs(text, eos, config.pairs, seed=run.seed, tail=config.tail)
         data = ResumableBatches(windows, transform=pairs)
     model.compile(keras.optimizers.SGD(config.learning_rate))
     return Prepared(corpus, text, model, data)
@@ -240,11 +236,9 @@ def train(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> dict[st
         return {**row, **found, "finished": time.strftime("%Y-%m-%d")}
     judge = _Judge(corpus, text)
     valid = _valid(corpus)
-    authors = config.variant == "authors"
-    patience = AUTHORS_PATIENCE if authors else config.patience
     first = WeightAveraging(
         TriggeredAverage(
-            patience, max(1, data.steps * (run.epochs // 2)), rule="released"
+            config.own_patience, max(1, data.steps * (run.epochs // 2)), rule="released"
         ),
         valid,
         monitor="nll",

@@ -11,7 +11,8 @@ and is tested on one that it has not seen. Models are sampled first. All texts a
 to the shortest. Beside it stand bounds, and the same of the first text with words and
 sentences shuffled. A critic needs text to learn from: below a hundred thousand words
 expect little or nothing, from half a million on most of what it finds. Killed or
-interrupted, the same command goes on; other --gaps are added.
+interrupted, the same command goes on. What other --gaps have found is kept, and not
+computed again; the report has those that are asked for.
 """
 
 from __future__ import annotations

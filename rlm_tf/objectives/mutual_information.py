@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_range, check_shapes
-from rlm_tf.numerics import cast_like, log_mean_exp
+from rlm_tf.numerics import at_least_single, cast_like, log_mean_exp
 from rlm_tf.typing import LossOutput, TensorLike
 
 
@@ -86,13 +86,13 @@ def jsd_proxy(joint_scores: TensorLike, marginal_scores: TensorLike) -> LossOutp
         TypeError: If the scores are not floating point.
     """
     name = "jsd_proxy"
-    joint, marginal = _scores(name, joint_scores, marginal_scores)
+    dtype, joint, marginal = _scores(name, joint_scores, marginal_scores)
     if marginal.shape.rank == 1:
         marginal = marginal[:, tf.newaxis]
     check_shapes(name, joint_scores=(joint, "B"), marginal_scores=(marginal, "B K"))
     loss = tf.nn.softplus(-joint) + tf.reduce_mean(tf.nn.softplus(marginal), axis=1)
     above = tf.cast(joint[:, tf.newaxis] > marginal, joint.dtype)
-    return LossOutput(loss, ProxyExtra(tf.reduce_mean(above, axis=1)))
+    return _rounded(dtype, loss, ProxyExtra(tf.reduce_mean(above, axis=1)))
 
 
 def mine_bound(joint_scores: TensorLike, marginal_scores: TensorLike) -> LossOutput:
@@ -111,11 +111,12 @@ def mine_bound(joint_scores: TensorLike, marginal_scores: TensorLike) -> LossOut
         `loss`, a scalar.
 
     Raises:
-        ValueError: If `joint_scores` is no vector.
+        ValueError: If `joint_scores` is no vector, or there are no scores.
         TypeError: If the scores are not floating point.
     """
-    joint, marginal = _scores("mine_bound", joint_scores, marginal_scores)
-    return _logarithmic_bound("mine_bound", joint, tf.reshape(marginal, [-1]))
+    name = "mine_bound"
+    dtype, joint, marginal = _scores(name, joint_scores, marginal_scores)
+    return _logarithmic_bound(name, dtype, joint, tf.reshape(marginal, [-1]))
 
 
 def nwj_bound(
@@ -140,15 +141,18 @@ def nwj_bound(
         `loss`, a scalar.
 
     Raises:
-        ValueError: If `joint_scores` is no vector or `log_baseline` is not finite.
+        ValueError: If `joint_scores` is no vector, there are no scores, or
+            `log_baseline` is not finite.
         TypeError: If the scores are not floating point.
     """
     name = "nwj_bound"
-    joint, marginal = _scores(name, joint_scores, marginal_scores)
+    dtype, joint, marginal = _scores(name, joint_scores, marginal_scores)
     check_range(name, -math.inf, math.inf, log_baseline=log_baseline)
+    _check_vectors(name, joint, marginal)
     constant = cast_like(log_baseline, joint)
-    excess = tf.reduce_mean(tf.exp(marginal - constant))
-    return _bound(name, joint, excess + constant - 1)
+    excess = tf.reduce_mean(tf.exp(marginal - constant)) + constant - 1
+    mean = tf.reduce_mean(joint)
+    return _rounded(dtype, excess - mean, BoundExtra(mean, excess))
 
 
 def smile_estimate(
@@ -170,15 +174,16 @@ def smile_estimate(
         `loss`, a scalar.
 
     Raises:
-        ValueError: If `joint_scores` is no vector or `clip` is not positive.
+        ValueError: If `joint_scores` is no vector, there are no scores, or `clip` is
+            not positive.
         TypeError: If the scores are not floating point.
     """
     name = "smile_estimate"
-    joint, marginal = _scores(name, joint_scores, marginal_scores)
+    dtype, joint, marginal = _scores(name, joint_scores, marginal_scores)
     check_range(name, float(np.finfo(np.float32).tiny), math.inf, clip=clip)
     most = cast_like(clip, joint)
     clipped = tf.clip_by_value(tf.reshape(marginal, [-1]), -most, most)
-    return _logarithmic_bound(name, joint, clipped)
+    return _logarithmic_bound(name, dtype, joint, clipped)
 
 
 def info_nce(scores: TensorLike) -> LossOutput:
@@ -196,11 +201,12 @@ def info_nce(scores: TensorLike) -> LossOutput:
         ValueError: If `scores` is not square.
         TypeError: If it is not floating point.
     """
-    scores = _square("info_nce", scores=scores)
+    dtype, scores = _square("info_nce", scores=scores)
     joint = tf.linalg.diag_part(scores)
     shift = _finite(joint)
     loss = log_mean_exp(scores - shift[:, tf.newaxis], axis=1) - (joint - shift)
-    return LossOutput(loss, BoundExtra(joint, log_mean_exp(scores, axis=1)))
+    extra = BoundExtra(joint, log_mean_exp(scores, axis=1))
+    return _rounded(dtype, loss, extra)
 
 
 def conditional_bounds(log_probs: TensorLike) -> ConditionalBounds:
@@ -221,7 +227,7 @@ def conditional_bounds(log_probs: TensorLike) -> ConditionalBounds:
         ValueError: If `log_probs` is not square.
         TypeError: If it is not floating point.
     """
-    log_probs = _square("conditional_bounds", log_probs=log_probs)
+    dtype, log_probs = _square("conditional_bounds", log_probs=log_probs)
     log_probs -= _finite(tf.linalg.diag_part(log_probs))
     own = tf.linalg.diag_part(log_probs)
     number = tf.cast(tf.shape(log_probs)[0], log_probs.dtype)
@@ -229,7 +235,8 @@ def conditional_bounds(log_probs: TensorLike) -> ConditionalBounds:
     others = log_mean_exp(tf.linalg.set_diag(log_probs, impossible))
     # That mean counts the one left out. A single context has no others.
     others += tf.math.log(number / tf.maximum(number - 1, 1))
-    return ConditionalBounds(own - log_mean_exp(log_probs), own - others)
+    lower, upper = own - log_mean_exp(log_probs), own - others
+    return ConditionalBounds(tf.cast(lower, dtype), tf.cast(upper, dtype))
 
 
 def policy_surrogate(
@@ -269,7 +276,9 @@ def policy_surrogate(
         TypeError: If scores or log-probabilities are not floating point.
     """
     name = "policy_surrogate"
-    joint_scores, marginal_scores = _scores(name, joint_scores, marginal_scores)
+    joint_scores = tf.convert_to_tensor(joint_scores)
+    check_floating(name, joint_scores=joint_scores, marginal_scores=marginal_scores)
+    marginal_scores = cast_like(marginal_scores, joint_scores)
     joint_log_probs = tf.convert_to_tensor(joint_log_probs)
     check_floating(
         name, joint_log_probs=joint_log_probs, marginal_log_probs=marginal_log_probs
@@ -312,20 +321,25 @@ def _advantages(
     return tf.cast(rewards - baseline, log_probs.dtype)
 
 
-def _bound(function: str, joint: tf.Tensor, marginal: tf.Tensor) -> LossOutput:
-    check_shapes(function, joint_scores=(joint, "N"))
-    mean = tf.reduce_mean(joint)
-    return LossOutput(marginal - mean, BoundExtra(mean, marginal))
-
-
 def _logarithmic_bound(
-    function: str, joint: tf.Tensor, marginal: tf.Tensor
+    function: str, dtype: tf.DType, joint: tf.Tensor, marginal: tf.Tensor
 ) -> LossOutput:
     """Returns ln mean e^(T-) - mean T+, of which large scores keep the digits."""
-    check_shapes(function, joint_scores=(joint, "N"))
+    _check_vectors(function, joint, marginal)
     shift = _finite(tf.reduce_max(marginal))
     loss = log_mean_exp(marginal - shift) - tf.reduce_mean(joint - shift)
-    return LossOutput(loss, BoundExtra(tf.reduce_mean(joint), log_mean_exp(marginal)))
+    extra = BoundExtra(tf.reduce_mean(joint), log_mean_exp(marginal))
+    return _rounded(dtype, loss, extra)
+
+
+def _check_vectors(function: str, joint: tf.Tensor, marginal: tf.Tensor) -> None:
+    check_shapes(function, joint_scores=(joint, "N"))
+    for argument, scores in {"joint": joint, "marginal": marginal}.items():
+        if scores.shape.num_elements() == 0:
+            raise ValueError(
+                f"{function}: `{argument}_scores` must hold a score at least, found "
+                f"shape {list(scores.shape)}."
+            )
 
 
 def _finite(scores: tf.Tensor) -> tf.Tensor:
@@ -336,15 +350,25 @@ def _finite(scores: tf.Tensor) -> tf.Tensor:
 
 def _scores(
     function: str, joint_scores: TensorLike, marginal_scores: TensorLike
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tuple[tf.DType, tf.Tensor, tf.Tensor]:
+    """Returns the dtype of scores, and scores that sums of many do not overflow."""
     joint = tf.convert_to_tensor(joint_scores)
     check_floating(function, joint_scores=joint, marginal_scores=marginal_scores)
-    return joint, cast_like(marginal_scores, joint)
+    single = at_least_single(joint)
+    return joint.dtype, single, cast_like(marginal_scores, single)
 
 
-def _square(function: str, **matrix: TensorLike) -> tf.Tensor:
+def _square(function: str, **matrix: TensorLike) -> tuple[tf.DType, tf.Tensor]:
     ((argument, value),) = matrix.items()
     value = tf.convert_to_tensor(value)
     check_floating(function, **{argument: value})
     check_shapes(function, **{argument: (value, "N N")})
-    return value
+    return value.dtype, at_least_single(value)
+
+
+def _rounded(
+    dtype: tf.DType, loss: tf.Tensor, extra: ProxyExtra | BoundExtra
+) -> LossOutput:
+    """Returns numbers in the dtype of the scores."""
+    cast = type(extra)(*(tf.cast(value, dtype) for value in extra))
+    return LossOutput(tf.cast(loss, dtype), cast)

@@ -189,8 +189,7 @@ def _check_pairs(
     )
     exact = bmi.compute_dtype in ("float32", "float64")
     for row, pair in enumerate(zip(texts[:2], texts[2:], strict=True)):
-        ids = [np.append(vocabulary.encode(text), vocabulary.eos_id) for text in pair]
-        x, y = (each[np.newaxis].astype(np.int32) for each in ids)
+        x, y = (_sentence(vocabulary, text) for text in pair)
         for name, expected in (
             ("scores", bmi.pair_scores(x, y)),
             ("log_probs", bmi.scorer.log_probs(x, y)),
@@ -201,9 +200,18 @@ def _check_pairs(
             if not np.max(difference) <= (1e-4 if exact else 0.05):
                 raise ValueError(
                     f"export_language_model: `{name}` of score_pairs differs from the "
-                    f"model's by {np.max(difference):.3g} (relative); nothing was "
-                    "written."
+                    f"model's by {np.max(difference):.3g} (relative) of the texts "
+                    f"{pair[0]!r} and {pair[1]!r}: expected {float(expected[0]):.6g}, "
+                    f"found {float(found[name][row]):.6g}; nothing was written."
                 )
+
+
+def _sentence(vocabulary: Vocabulary, text: str) -> np.ndarray:
+    """Returns the tokens of a text, int32 `[1, L]`, with an end as `score_pairs`."""
+    ids = np.asarray(vocabulary.encode(text), np.int32)
+    if not len(ids) or ids[-1] != vocabulary.eos_id:
+        ids = np.append(ids, np.int32(vocabulary.eos_id))
+    return ids[np.newaxis]
 
 
 def _check_numbers(

@@ -294,7 +294,8 @@ def test_shuffling_keeps_words_and_sentences():
         ({"critic": "deep"}, "--critic must be one of separable, mlp, large"),
         ({"rule": "x"}, "--rule must be one of words"),
         ({"folds": 2}, "--folds must be at least 3, found 2"),
-        ({"gaps": (1, 1)}, "--gaps must be distinct"),
+        ({"gaps": (1, 1)}, "--gaps must be distinct; found 1 twice"),
+        ({"gaps": ()}, "from 0 on; found none"),
         ({"gaps": (-1,)}, "--gaps must name numbers of tokens"),
     ],
 )

@@ -74,7 +74,13 @@ def test_the_authors_variant_is_what_is_an_option():
     found = regularised(arm, model)
     critic = found.discriminator
     assert (critic.units, critic.directions, critic.order) == (300, 2, "authors")
+    assert (critic.feature_dropout, critic.hidden_dropout) == (0.1, 0.3)
     assert (found.scale, found.weight, found.raml_weight) == ("batch", 0.1, 1.0)
+    assert (config.tail, config.own_patience) == ("infinite", 10)
+    assert (LANGUAGE["small"].tail, LANGUAGE["small"].own_patience) == (
+        "renormalised",
+        5,
+    )
     with pytest.raises(ValueError, match="is of --corpus=ptb or wikitext-2"):
         dataclasses.replace(config, corpus="python-docs").check()
 

@@ -239,6 +239,24 @@ def test_extreme_scores_have_values_and_gradients(joint, marginal):
     assert float(low) == (math.inf if marginal > 0 else pytest.approx(-joint - 1))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_half_precision_do_not_overflow(dtype):
+    """Of 64 scores of either sign, whatever the result can hold is there."""
+    high, low = (tf.fill([64], tf.constant(value, dtype)) for value in (1e4, -1e4))
+    near = {"rel": 1e-2}
+    assert float(mi.mine_bound(low, high).loss) == pytest.approx(2e4, **near)
+    assert float(mi.mine_bound(high, low).loss) == pytest.approx(-2e4, **near)
+    assert float(mi.smile_estimate(low, high).loss) == pytest.approx(10_005, **near)
+    proxy = mi.jsd_proxy(low[:2], tf.reshape(high, [2, 32])).loss
+    np.testing.assert_allclose(tf.cast(proxy, tf.float32), 2e4, rtol=1e-2)
+    nwj = mi.nwj_bound(high, low, log_baseline=0.0).loss
+    assert float(nwj) == pytest.approx(-1e4 - 1, **near)
+    many = tf.fill([4096], tf.constant(30.0, dtype))
+    assert float(mi.nwj_bound(many, many, log_baseline=30.0).loss) == pytest.approx(
+        0.0, abs=1e-3
+    )
+
+
 def test_large_scores_keep_their_digits(rng):
     """What is added to all scores changes no bound."""
     scores = rng.normal(size=(6, 6)).astype(np.float32)
@@ -314,6 +332,8 @@ def test_a_batch_of_one():
     [
         (lambda: mi.jsd_proxy(np.ones(2), np.ones((3, 2))), "jsd_proxy: axis B"),
         (lambda: mi.mine_bound(np.ones((2, 2)), np.ones(2)), "mine_bound: `joint_sc"),
+        (lambda: mi.mine_bound(np.ones(2), np.ones(0)), "`marginal_scores` must hold"),
+        (lambda: mi.nwj_bound(np.ones(0), np.ones(2)), "`joint_scores` must hold"),
         (lambda: mi.info_nce(np.ones((2, 3))), "info_nce: axis N"),
         (lambda: mi.conditional_bounds(np.ones(2)), "conditional_bounds: `log_probs`"),
         (lambda: mi.smile_estimate(np.ones(2), np.ones(2), clip=0.0), "`clip` must"),

@@ -56,6 +56,15 @@ def test_scores_are_those_of_the_model(bmi, vocabulary, loaded):
         assert float(found["scores"][row]) == pytest.approx(float(score[0]), rel=1e-4)
 
 
+def test_texts_that_end_with_an_end_are_checked_right(tmp_path):
+    """Of few words, those that the export is checked with end so, too."""
+    small = Vocabulary.build("a\nb", "words")
+    model = RegularizedLanguageModel(len(small), LSTMCell(2), 1, seed=1)
+    bmi = BootstrappedMutualInformation(model, discriminator=PairDiscriminator(2))
+    folder = export_language_model(bmi, small, tmp_path / "model")
+    assert (folder / "saved_model.pb").exists()
+
+
 def test_a_pair_does_not_depend_on_the_others(loaded):
     function = loaded.signatures["score_pairs"]
     whole = function(first=tf.constant(FIRST), second=tf.constant(SECOND))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
+import zipfile
 
 from rlm_tf.command_line.flags import setting
 from rlm_tf.commands.settings import check_folder, check_text_file
@@ -104,9 +105,14 @@ def check_coherence_settings(settings: CoherenceSettings) -> None:
         if value is not None and value < least:
             raise ValueError(f"--{name} must be at least {least}, found {value}.")
     if not settings.gaps or min(settings.gaps) < 0:
-        raise ValueError("--gaps must name numbers of tokens, at least one, from 0 on.")
-    if len(set(settings.gaps)) < len(settings.gaps):
-        raise ValueError("--gaps must be distinct.")
+        found = ",".join(map(str, settings.gaps)) or "none"
+        raise ValueError(
+            "--gaps must name numbers of tokens, at least one, from 0 on; found "
+            f"{found}."
+        )
+    twice = sorted({gap for gap in settings.gaps if settings.gaps.count(gap) > 1})
+    if twice:
+        raise ValueError(f"--gaps must be distinct; found {twice[0]} twice.")
     if pathlib.Path(settings.output_dir).is_file():
         raise ValueError(
             f"--output_dir={settings.output_dir} is a file; expected a folder."
@@ -119,6 +125,11 @@ def _check_model(settings: CoherenceSettings, path: str) -> None:
         return
     if not os.path.isfile(path):
         raise FileNotFoundError(f"--model={path}: there is no such file or folder.")
+    if not zipfile.is_zipfile(path):
+        raise ValueError(
+            f"--model={path} must be a folder of rlm_tf train or a .keras file; it is "
+            "neither (texts go to --text)."
+        )
     vocabulary = vocabulary_of(settings, path)
     if not vocabulary.is_file():
         raise FileNotFoundError(

@@ -77,7 +77,7 @@ class SentencePairs(TextPairs):
         if len(starts) < _LEAST_SENTENCES:
             raise ValueError(
                 f"SentencePairs: `tokens` must have at least {_LEAST_SENTENCES} "
-                f"sentences that end with {end_id}, found {len(starts)}."
+                f"sentences, parted by the token {end_id}; found {len(starts)}."
             )
         self.sentences = _table(stream, starts, lengths, most_tokens, end_id)
         # Once: in the function of a data set each use would be a copy of it.

@@ -105,9 +105,9 @@ def check_length(length: int, segment: int, gap: int, folds: int) -> None:
     least = folds * ((_LEAST_PAIRS + 1) * segment + gap)
     if length < least:
         raise ValueError(
-            f"segment_information: {folds} folds of pairs of {segment} tokens, {gap} "
+            f"segment_information: {folds} folds of pairs of {segment} tokens, {gap:,} "
             f"apart, need {least:,} tokens; the text has {length:,}. Give fewer "
-            "`folds`, a shorter `segment` or more text."
+            "`folds`, a shorter `segment`, a smaller `gap` or more text."
         )
 
 

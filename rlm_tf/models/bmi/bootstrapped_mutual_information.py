@@ -17,7 +17,7 @@ from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.mine_bound import MineBound
 from rlm_tf.models.bmi import phase_two as second_phase
 from rlm_tf.models.bmi.continuations import continuation
-from rlm_tf.models.bmi.pair_scorer import PairScorer
+from rlm_tf.models.bmi.pair_scorer import PairScorer, built_discriminator
 from rlm_tf.models.bmi.pairs import flat_pairs
 from rlm_tf.models.bmi.phase_two import PHASES_TWO, PhaseTwo
 from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
@@ -159,9 +159,6 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         check_range(name, 0.0, math.inf, discriminator_l2=discriminator_l2)
         if end_id is not None:
             check_integer(name, "end_id", end_id, 0)
-        self.discriminator = discriminator or PairDiscriminator(
-            dtype=model.dtype_policy
-        )
         self.weight = weight
         self.raml_weight = raml_weight
         self.pooling = pooling
@@ -175,15 +172,7 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
                 f'{name}: `phase_two="rl"` lets the model say sentences in every '
                 f"step, for which it needs states; {type(model).__name__} has none."
             )
-        hidden, _ = self.view.read(tf.zeros([1, 1], tf.int32))
-        width = sum(int(values.shape[-1]) for values in hidden)
-        if not self.discriminator.built:
-            self.discriminator.build(((None, width), (None, width)))
-        elif self.discriminator.width != width:
-            raise ValueError(
-                f"{name}: `discriminator` was built for {self.discriminator.width} "
-                f"features of a sentence; {type(model).__name__} has {width}."
-            )
+        self.discriminator = built_discriminator(name, discriminator, model, self.view)
         # Not an attribute that Keras tracks: it has nothing of its own.
         self.scorer = PairScorer(self.view, self.discriminator, pooling)
         self.sample_seeds = Seeds(self.discriminator.seed, self).generator()

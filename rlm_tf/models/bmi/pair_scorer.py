@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import tensorflow as tf
 
 from rlm_tf.layers.basic.pair_discriminator import PairDiscriminator
@@ -69,3 +70,34 @@ class PairScorer:
         at_places = tf.gather(outputs, rows.places, batch_dims=1)
         of_tokens = self.view.nll(at_places, rows.targets)
         return of_tokens * tf.cast(rows.weights, of_tokens.dtype)
+
+
+def built_discriminator(
+    owner: str,
+    discriminator: PairDiscriminator | None,
+    model: keras.Model,
+    view: LanguageModelInterface,
+) -> PairDiscriminator:
+    """Returns a discriminator of what a model has for a sentence, None: a new one.
+
+    Raises:
+        ValueError: If it is none, or was built for another number of features.
+    """
+    critic = discriminator
+    if critic is None:
+        critic = PairDiscriminator(dtype=model.dtype_policy)
+    if not isinstance(critic, PairDiscriminator):
+        raise ValueError(
+            f"{owner}: `discriminator` must be a PairDiscriminator or None, found "
+            f"{critic!r}."
+        )
+    hidden, _ = view.read(tf.zeros([1, 1], tf.int32))
+    width = sum(int(values.shape[-1]) for values in hidden)
+    if not critic.built:
+        critic.build(((None, width), (None, width)))
+    elif critic.width != width:
+        raise ValueError(
+            f"{owner}: `discriminator` was built for {critic.width} features of a "
+            f"sentence; {type(model).__name__} has {width}."
+        )
+    return critic

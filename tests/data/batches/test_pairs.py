@@ -228,7 +228,7 @@ def test_pairs_are_spread_over_the_rows_of_the_window(rows):
     ("make", "message"),
     [
         (lambda: SentencePairs([1, 0, 2, 0, 0], 0, 2), "at least 3 sentences"),
-        (lambda: SentencePairs([], 0, 2), "at least 3 sentences .*, found 0"),
+        (lambda: SentencePairs([], 0, 2), "at least 3 sentences.*; found 0"),
         (lambda: SentencePairs(_TEXT, 0, 0), "`batch_size` must be an integer >= 1"),
         (lambda: SentencePairs(_TEXT, 0, 2, rate=0.0), "`rate` must lie in"),
         (lambda: SentencePairs(_TEXT, 0, 2, tail="cut"), "`tail` must be one of"),

@@ -259,6 +259,10 @@ def _decoupled():
         (lambda: wrapped(wrapped()), "`model` has BMI already"),
         (lambda: wrapped(_masked()), "_WithFeatures is masked"),
         (
+            lambda: BootstrappedMutualInformation(language_model(), discriminator=5),
+            "`discriminator` must be a PairDiscriminator or None, found 5",
+        ),
+        (
             lambda: BootstrappedMutualInformation(
                 language_model(), discriminator=wrapped(_WithFeatures()).discriminator
             ),
