@@ -43,7 +43,7 @@ def headline(folder: pathlib.Path) -> str:
         for row in rows.read(name)["rows"]
         if row["information"] >= _LITTLE
     ]
-    found = ", ".join(
+    found = "; ".join(
         f"{name} {value:.1f}"
         for name, value in at_most.items()
         if "mean of batches" not in name
