@@ -34,7 +34,7 @@ def headline(folder: pathlib.Path) -> str:
     scaled = [each["median"] for each in found if each]
     one = (
         f"with expected gradients of one norm {_range(scaled)} ({len(scaled)} of "
-        f"{len(rows)} models; the signal of RL was not told from 0 in the others)"
+        f"{len(rows)} models; in the rest the signal of RL was not told from 0)"
         if scaled
         else "the signal of RL was not told from 0"
     )
