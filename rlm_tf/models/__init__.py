@@ -32,6 +32,7 @@ from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
 from rlm_tf.models.imm.induced_model_matching import InducedModelMatching
 from rlm_tf.models.imm.logistic_imm import LogisticIMM, published_ratio
 from rlm_tf.models.imm.neighbor_matching import NeighborModelMatching
+from rlm_tf.models.imm.own_contexts import OwnContexts
 from rlm_tf.models.imm.sampled_contexts import SampledContexts
 from rlm_tf.models.language.awd_language_model import AWDLanguageModel
 from rlm_tf.models.language.encoder_decoder import EncoderDecoder
@@ -67,6 +68,7 @@ __all__ = [
     "MonteCarloVAE",
     "NeighborModelMatching",
     "ObjectiveModel",
+    "OwnContexts",
     "PrefixPredictor",
     "RecurrentLanguageModel",
     "RegularizedLanguageModel",

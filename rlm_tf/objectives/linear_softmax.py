@@ -53,7 +53,11 @@ def exponentials(
     x: tf.Tensor, kernel: tf.Tensor, biases: Sequence[tf.Tensor], targets: tf.Tensor
 ) -> Exponentials:
     """Returns what losses of the softmax are made of; arguments as `logits_of`."""
-    logits = logits_of(x, kernel, biases)
+    return exponentials_of(logits_of(x, kernel, biases), targets)
+
+
+def exponentials_of(logits: tf.Tensor, targets: tf.Tensor) -> Exponentials:
+    """Returns the same of logits `[N, V]`, of single precision or wider."""
     highest = tf.reduce_max(logits, axis=1)
     values = tf.exp(logits - highest[:, tf.newaxis])
     sums = tf.reduce_sum(values, axis=1)

@@ -15,6 +15,11 @@ from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.recomputed_cross_entropy import recomputed_cross_entropy
+from rlm_tf.objectives.soft_targets import (
+    Distributions,
+    SoftTargetLoss,
+    cross_entropy_with_soft_targets,
+)
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -112,6 +117,16 @@ class MixtureSoftmaxOutput(SoftmaxOutput):
         )
         log_probs = self(features, tied_kernel=tied_kernel)
         return cross_entropy_with_imm(log_probs, targets, groups)
+
+    def row_soft_losses(
+        self,
+        rows: tf.Tensor,
+        kernel: tf.Tensor,
+        targets: tf.Tensor,
+        probs: Distributions,
+    ) -> SoftTargetLoss:
+        log_probs = self.row_logits(rows, kernel, 1.0)
+        return cross_entropy_with_soft_targets(log_probs, targets, probs)
 
     def _split(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the vectors `[N K, E]` and the log-weights `[N, K]`."""

@@ -16,6 +16,11 @@ from rlm_tf.objectives.cross_entropy_with_imm import (
 )
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.linear_log_probs import linear_log_probs
+from rlm_tf.objectives.soft_targets import (
+    Distributions,
+    SoftTargetLoss,
+    linear_cross_entropy_with_soft_targets,
+)
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -204,6 +209,52 @@ class SoftmaxOutput(keras.layers.Layer):
         loss = tf.reshape(loss, tf.shape(features)[:-1])
         loss.set_shape(features.shape[:-1])
         return JointLoss(loss, induced)
+
+    def joint_soft(
+        self,
+        features: tf.Tensor,
+        targets: tf.Tensor,
+        probs: Distributions,
+        tied_kernel: tf.Tensor | None = None,
+    ) -> SoftTargetLoss:
+        """Returns the loss of targets and that of whole distributions together.
+
+        Args:
+            features: `[..., D]`, in the compute dtype.
+            targets: Int `[...]`.
+            probs: P of the flat positions, `[N, V]` or sparse; no gradient.
+            tied_kernel: `[V, D]`, needed exactly when `own_kernel` is False.
+
+        Returns:
+            `cross_entropy` `[...]` and `soft` `[N]`, nats, float32 or wider.
+        """
+        check_shapes(
+            type(self).__name__,
+            features=(features[..., 0], "..."),
+            targets=(targets, "..."),
+        )
+        kernel = self.kernel if self.own_kernel else tied_kernel
+        kernel = tf.cast(kernel, features.dtype)
+        rows = tf.reshape(features, [-1, features.shape[-1]])
+        loss, soft = self.row_soft_losses(
+            rows, kernel, tf.reshape(targets, [-1]), probs
+        )
+        loss = tf.reshape(loss, tf.shape(features)[:-1])
+        loss.set_shape(features.shape[:-1])
+        return SoftTargetLoss(loss, soft)
+
+    def row_soft_losses(
+        self,
+        rows: tf.Tensor,
+        kernel: tf.Tensor,
+        targets: tf.Tensor,
+        probs: Distributions,
+    ) -> SoftTargetLoss:
+        """Returns both losses `[N]`, given features `[N, D]`."""
+        bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
+        return linear_cross_entropy_with_soft_targets(
+            rows, kernel, bias, targets, probs
+        )
 
     # === Config ===
 

@@ -21,6 +21,7 @@ from rlm_tf.models.imm.arguments import (
 from rlm_tf.models.imm.authors_variant import AuthorsVariant
 from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
 from rlm_tf.models.imm.matching import Matching, Window
+from rlm_tf.models.imm.own_contexts import OwnContexts
 from rlm_tf.models.imm.sampled_contexts import SampledContexts
 from rlm_tf.models.language.batch import checked_batch
 from rlm_tf.models.language.interface import interface_of
@@ -32,7 +33,7 @@ from rlm_tf.objective_model.term import (
 )
 from rlm_tf.restricted.restricted_model import RestrictedModel
 
-Contexts = InBatchContexts | SampledContexts
+Contexts = InBatchContexts | OwnContexts | SampledContexts
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -53,8 +54,8 @@ class InducedModelMatching(ObjectiveModel):
         model: The language model, the full model `Q`.
         restricted_model: A restricted model `P_hat`, or a list of pairs (restricted
             model, coefficient).
-        contexts: Where extended contexts come from, `InBatchContexts` or
-            `SampledContexts`.
+        contexts: Where extended contexts come from, `InBatchContexts`,
+            `SampledContexts` or `OwnContexts`.
         coefficient: `lambda`, a number or a schedule of the optimiser's step; unused
             when `restricted_model` is a list.
         every: With sampled contexts, the k-sample term is computed at every so many
@@ -158,10 +159,10 @@ class InducedModelMatching(ObjectiveModel):
 
     @contexts.setter
     def contexts(self, contexts: Contexts) -> None:
-        if not isinstance(contexts, InBatchContexts | SampledContexts):
+        if not isinstance(contexts, InBatchContexts | OwnContexts | SampledContexts):
             raise ValueError(
-                "InducedModelMatching: `contexts` must be InBatchContexts or "
-                f"SampledContexts, found {type(contexts).__name__}."
+                "InducedModelMatching: `contexts` must be InBatchContexts, "
+                f"SampledContexts or OwnContexts, found {type(contexts).__name__}."
             )
         owner = None if contexts.owner is None else contexts.owner()
         if owner is not None and owner is not self:

@@ -18,6 +18,11 @@ from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
+from rlm_tf.objectives.soft_targets import (
+    Distributions,
+    SoftTargetLoss,
+    cross_entropy_with_soft_targets,
+)
 
 _STATES = ("zero_states", "forward", "output_logits")
 _MEMORY = (*_STATES, "features", "starting_states", "nll", "joint_nll")
@@ -133,6 +138,16 @@ class LanguageModelInterface:
     ) -> JointLoss:
         """Returns negative log-likelihood `[B, T]` and induced loss `[G]` together."""
         return cross_entropy_with_imm(outputs, targets, groups)
+
+    def joint_soft(
+        self, outputs: tf.Tensor, targets: tf.Tensor, probs: Distributions
+    ) -> SoftTargetLoss:
+        """Returns negative log-likelihood `[B, T]` and that of distributions `[N]`."""
+        flat = tf.reshape(outputs, [-1, outputs.shape[-1]])
+        nll, soft = cross_entropy_with_soft_targets(
+            flat, tf.reshape(targets, [-1]), probs
+        )
+        return SoftTargetLoss(tf.reshape(nll, tf.shape(targets)), soft)
 
     # === Explicit states; no memory is read or written ===
 
@@ -300,6 +315,11 @@ class MemoryInterface(StatesInterface):
         self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
     ) -> JointLoss:
         return self.model.joint_nll(outputs, targets, groups)
+
+    def joint_soft(
+        self, outputs: tf.Tensor, targets: tf.Tensor, probs: Distributions
+    ) -> SoftTargetLoss:
+        return self.model.joint_soft_nll(outputs, targets, probs)
 
 
 def language_model_of(model: keras.Model) -> keras.Model:

@@ -23,6 +23,11 @@ from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
 from rlm_tf.objectives.in_batch import Groups
+from rlm_tf.objectives.soft_targets import (
+    Distributions,
+    SoftTargetLoss,
+    cross_entropy_with_soft_targets,
+)
 
 
 class StatefulLanguageModel(ObjectiveModel):
@@ -255,6 +260,21 @@ class StatefulLanguageModel(ObjectiveModel):
         return self.output_layer.joint(
             features, targets, groups, tied_kernel=self.tied_kernel()
         )
+
+    def joint_soft_nll(
+        self, features: tf.Tensor, targets: tf.Tensor, probs: Distributions
+    ) -> SoftTargetLoss:
+        """Returns `nll` `[B, T]` and that of distributions `[N]` in one softmax."""
+        if not self._has_samples(features):
+            return self.output_layer.joint_soft(
+                features, targets, probs, tied_kernel=self.tied_kernel()
+            )
+        logits = self.output_logits(features)
+        flat = tf.reshape(logits, [-1, logits.shape[-1]])
+        nll, soft = cross_entropy_with_soft_targets(
+            flat, tf.reshape(targets, [-1]), probs
+        )
+        return SoftTargetLoss(tf.reshape(nll, tf.shape(targets)), soft)
 
     @property
     def training_feature_width(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import keras
 import numpy as np
@@ -17,6 +17,7 @@ from rlm_tf.restricted.restricted_model import (
     RestrictedModel,
     contexts_of,
 )
+from rlm_tf.restricted.sparse_probs import SparseProbs
 from rlm_tf.typing import TensorLike
 
 
@@ -144,6 +145,44 @@ class BackoffModel(RestrictedModel):
 
     def probs(self, short_contexts: TensorLike) -> tf.Tensor:
         return self._rows(short_contexts, log_space=False)
+
+    def is_additive(self) -> bool:
+        """Whether no n-gram has less than its back-off share, as in all files of ours.
+
+        ARPA files may have such.
+        """
+        return all(np.all(level.extra >= 0) for level in self.tables().levels)
+
+    def sparse_probs(self, short_contexts: TensorLike) -> SparseProbs:
+        """Returns `probs(short_contexts)` as the few words that differ from unigrams.
+
+        Exact where `is_additive()`; elsewhere `probs` lifts what is negative to 0, and
+        this does not.
+
+        Args:
+            short_contexts: As in `log_probs`.
+        """
+        contexts = self._context_matrix(short_contexts)
+        size = self._known_vocabulary_size()
+        shares = tf.fill([tf.shape(contexts)[0]], 1.0 - self.floor)
+        parts: list[_Entries] = []
+        numbers = self._context_numbers(contexts)
+        # From the longest contexts down, each level has what those above leave.
+        for weights, number in zip(self._levels[::-1], numbers[::-1], strict=True):
+            row, words, extra = _entries(weights, number)
+            parts.append(_Entries(row, words, extra * tf.gather(shares, row)))
+            backoff = tf.gather(_tensor(weights["backoff"]), number)
+            shares *= tf.cast(backoff, tf.float32)
+        bases = tf.cast(_tensor(self._base), tf.float32)[tf.newaxis]
+        shares = shares[:, tf.newaxis]
+        if self.floor:
+            bases = tf.concat([bases, tf.fill([1, size], 1.0 / size)], axis=0)
+            shares = tf.pad(shares, [[0, 0], [0, 1]], constant_values=self.floor)
+        none = _Entries(*(tf.zeros([0], t) for t in (tf.int64, tf.int64, tf.float32)))
+        row, words, values = (
+            tf.concat(each, axis=0) for each in zip(*(parts or [none]), strict=True)
+        )
+        return SparseProbs(shares, bases, row, words, values)
 
     def missing_mass(self, short_contexts: TensorLike) -> tf.Tensor:
         """Returns the weight `gamma(u)` of the shorter context in `P(. | u)`.
@@ -285,10 +324,16 @@ def _tensor(variable: keras.Variable) -> tf.Tensor:
     return tf.convert_to_tensor(variable)
 
 
-def _extra_rows(
-    weights: dict[str, keras.Variable], number: tf.Tensor, size: int
-) -> tf.Tensor:
-    """Returns the extra probabilities of contexts `[U]` as float32 `[U, size]`."""
+class _Entries(NamedTuple):
+    """Words of contexts, their row among these, and their extra probabilities."""
+
+    rows: tf.Tensor
+    words: tf.Tensor
+    extra: tf.Tensor
+
+
+def _entries(weights: dict[str, keras.Variable], number: tf.Tensor) -> _Entries:
+    """Returns the entries of contexts `[U]`, row by row."""
     splits = _tensor(weights["row_splits"])
     entries = tf.ragged.range(tf.gather(splits, number), tf.gather(splits, number + 1))
     # Half the time of value_rowids(), which pads to the longest range.
@@ -300,9 +345,15 @@ def _extra_rows(
     )
     words = tf.gather(_tensor(weights["words"]), entries.values)
     extra = tf.gather(_tensor(weights["extra"]), entries.values)
+    return _Entries(row, tf.cast(words, tf.int64), tf.cast(extra, tf.float32))
+
+
+def _extra_rows(
+    weights: dict[str, keras.Variable], number: tf.Tensor, size: int
+) -> tf.Tensor:
+    """Returns the extra probabilities of contexts `[U]` as float32 `[U, size]`."""
+    row, words, extra = _entries(weights, number)
     count = tf.size(number, tf.int64)
     # Three times as fast on a CPU as scattering into rows that are there already.
-    table = tf.math.unsorted_segment_sum(
-        tf.cast(extra, tf.float32), row * size + tf.cast(words, tf.int64), count * size
-    )
+    table = tf.math.unsorted_segment_sum(extra, row * size + words, count * size)
     return tf.reshape(table, [count, size])

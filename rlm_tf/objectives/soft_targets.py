@@ -1,0 +1,224 @@
+"""Cross-entropy of targets and of whole distributions in one softmax.
+
+What knowledge distillation trains on (Hinton et al. 2015), and noising as Eq. (16) of
+Muneeb and Ohannessian (2024) has it: every position is to predict what a restricted
+model says of its own short context.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import tensorflow as tf
+
+from rlm_tf.checks import check_shapes
+from rlm_tf.numerics import at_least_single, multiply_no_nan_log
+from rlm_tf.objectives.linear_softmax import (
+    exponentials_of,
+    linear_operands,
+    logits_of,
+    pull_back,
+)
+from rlm_tf.restricted.sparse_probs import SparseProbs
+
+# Distributions `[N, V]`, or sparse ones.
+Distributions: TypeAlias = tf.Tensor | SparseProbs
+
+
+class SoftTargetLoss(NamedTuple):
+    """Both losses of one batch.
+
+    Attributes:
+        cross_entropy: `[N]`, nats, of the targets.
+        soft: `[N]`, nats, `-sum_v P_nv log q_nv`.
+    """
+
+    cross_entropy: tf.Tensor
+    soft: tf.Tensor
+
+
+def cross_entropy_with_soft_targets(
+    logits: tf.Tensor, targets: tf.Tensor, probs: Distributions
+) -> SoftTargetLoss:
+    """Returns both losses of logits; no gradient flows to the distributions.
+
+    Args:
+        logits: `[N, V]`.
+        targets: int `[N]`.
+        probs: P, `[N, V]`, not negative; words of probability 0 count nothing. They
+            need not sum to 1.
+
+    Raises:
+        ValueError: If shapes do not fit.
+    """
+    name = "cross_entropy_with_soft_targets"
+    _check(name, probs, logits=(logits, "N V"), targets=(targets, "N"))
+    logits = at_least_single(logits)
+    probs = _constant(probs, logits.dtype)
+    cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=targets, logits=logits
+    )
+    if not isinstance(probs, SparseProbs):
+        log_q = tf.nn.log_softmax(logits)
+        return SoftTargetLoss(
+            cross_entropy, -tf.reduce_sum(multiply_no_nan_log(probs, log_q), axis=1)
+        )
+    inner = probs.row_sums(probs.values * tf.gather_nd(logits, probs.places()))
+    shared = tf.matmul(logits, probs.bases, transpose_b=True)
+    inner += tf.reduce_sum(probs.shares * shared, axis=1)
+    log_partition = tf.reduce_logsumexp(logits, axis=1)
+    return SoftTargetLoss(cross_entropy, probs.mass() * log_partition - inner)
+
+
+def linear_cross_entropy_with_soft_targets(
+    features: tf.Tensor,
+    kernel: tf.Tensor,
+    bias: tf.Tensor | None,
+    targets: tf.Tensor,
+    probs: Distributions,
+) -> SoftTargetLoss:
+    """Returns both losses of `softmax(features kernel^T + bias)` in one softmax.
+
+    Equal, in value and in gradient, to `cross_entropy_with_soft_targets` of the logits.
+    One `[N, V]` array is kept, `e = exp(z - max z)`; the backward pass subtracts the
+    entries of sparse distributions in it, and what rows have of a shared base is of
+    rank one, so that it costs next to nothing.
+
+    Args:
+        features: `[N, D]`.
+        kernel: `[V, D]`, dtype of `features`.
+        bias: `[V]` or None.
+        targets: int `[N]`.
+        probs: See `cross_entropy_with_soft_targets`.
+
+    Raises:
+        ValueError: If shapes do not fit.
+        TypeError: If `features` or `kernel` is not floating point.
+    """
+    name = "linear_cross_entropy_with_soft_targets"
+    operands = linear_operands(name, features, kernel, bias)
+    _check(name, probs, targets=(targets, "N"), **operands)
+
+    @tf.custom_gradient
+    def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:
+        logits = logits_of(x, kernel, biases)
+        soft = _SoftTargets(x, kernel, biases, _constant(probs, logits.dtype))
+        e, s, log_partition, target_logits = exponentials_of(logits, targets)
+        mass, inner = soft.mass, soft.inner(logits)
+
+        def gradient(g: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
+            g, h = tf.convert_to_tensor(g), tf.convert_to_tensor(h)
+            scales = g + h * mass
+            gradients = pull_back(
+                x,
+                kernel,
+                biases,
+                targets,
+                values=soft.subtracted(e, tf.math.divide_no_nan(h * s, scales)),
+                sums=s,
+                scales=scales,
+                target_gradients=g,
+            )
+            return soft.without_bases(gradients, h)
+
+        return (log_partition - target_logits, mass * log_partition - inner), gradient
+
+    return SoftTargetLoss(*loss(features, kernel, *([] if bias is None else [bias])))
+
+
+class _SoftTargets:
+    """The share of distributions in the loss of a linear softmax.
+
+    Args:
+        x: `[N, D]`.
+        kernel: `[V, D]`.
+        biases: One bias `[V]`, or none.
+        probs: P, in the dtype of the logits.
+    """
+
+    def __init__(
+        self,
+        x: tf.Tensor,
+        kernel: tf.Tensor,
+        biases: tuple[tf.Tensor, ...],
+        probs: Distributions,
+    ) -> None:
+        self._probs = probs
+        if not isinstance(probs, SparseProbs):
+            self.mass = tf.reduce_sum(probs, axis=1)
+            return
+        self.mass = probs.mass()
+        self._x = tf.cast(x, probs.bases.dtype)
+        self._thin = tf.matmul(probs.bases, tf.cast(kernel, probs.bases.dtype))
+        self._offsets = tf.zeros_like(self._thin[:, 0])
+        if biases:
+            own = tf.cast(biases[0], probs.bases.dtype)
+            self._offsets = tf.linalg.matvec(probs.bases, own)
+
+    def inner(self, logits: tf.Tensor) -> tf.Tensor:
+        """Returns `sum_v P_nv z_nv`, `[N]`."""
+        probs = self._probs
+        if not isinstance(probs, SparseProbs):
+            # A logit of minus infinity has probability 0, also of the target.
+            return tf.reduce_sum(multiply_no_nan_log(probs, logits), axis=1)
+        shared = tf.matmul(self._x, self._thin, transpose_b=True) + self._offsets
+        entries = probs.row_sums(probs.values * tf.gather_nd(logits, probs.places()))
+        return entries + tf.reduce_sum(probs.shares * shared, axis=1)
+
+    def subtracted(self, values: tf.Tensor, scales: tf.Tensor) -> tf.Tensor:
+        """Returns `[N, V]` less P but for its bases, each row times its scale."""
+        probs = self._probs
+        if not isinstance(probs, SparseProbs):
+            return values - probs * scales[:, tf.newaxis]
+        entries = probs.values * tf.gather(scales, probs.rows)
+        return tf.tensor_scatter_nd_sub(values, probs.places(), entries)
+
+    def without_bases(
+        self, gradients: list[tf.Tensor], upstream: tf.Tensor
+    ) -> list[tf.Tensor]:
+        """Returns gradients less what bases have in them, of rank K."""
+        probs = self._probs
+        if not isinstance(probs, SparseProbs):
+            return gradients
+        own = probs.shares * upstream[:, tf.newaxis]
+        parts = [
+            tf.matmul(own, self._thin),
+            tf.matmul(
+                probs.bases,
+                tf.matmul(own, self._x, transpose_a=True),
+                transpose_a=True,
+            ),
+            tf.linalg.matvec(probs.bases, tf.reduce_sum(own, axis=0), transpose_a=True),
+        ]
+        return [
+            gradient - tf.cast(part, gradient.dtype)
+            for gradient, part in zip(gradients, parts, strict=False)
+        ]
+
+
+def _constant(probs: Distributions, dtype: tf.DType) -> Distributions:
+    """Returns distributions in a dtype, without a gradient."""
+    if not isinstance(probs, SparseProbs):
+        return tf.stop_gradient(tf.cast(probs, dtype))
+    own = {
+        name: tf.stop_gradient(tf.cast(getattr(probs, name), dtype))
+        for name in ("shares", "bases", "values")
+    }
+    return probs._replace(
+        rows=tf.cast(probs.rows, tf.int64), words=tf.cast(probs.words, tf.int64), **own
+    )
+
+
+def _check(function: str, probs: Distributions, **arrays: Any) -> None:
+    if isinstance(probs, SparseProbs):
+        letters = {
+            "shares": "N K",
+            "bases": "K V",
+            "rows": "E",
+            "words": "E",
+            "values": "E",
+        }
+        given = {name: (getattr(probs, name), axes) for name, axes in letters.items()}
+    else:
+        given = {"probs": (probs, "N V")}
+    check_shapes(function, **arrays, **given)
