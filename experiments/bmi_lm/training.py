@@ -22,9 +22,9 @@ from experiments.bmi_lm.projecting import project
 from experiments.bmi_lm.report import NEEDS
 from experiments.kit import machine, run_files
 from experiments.kit.grids import command_of
+from experiments.kit.mixture_judge import MixtureJudge
 from experiments.kit.run_list import Run
 from experiments.kit.run_settings import text_digest, training_text
-from rlm_tf import evaluation
 from rlm_tf.averaging import (
     AveragingBegins,
     TailAverage,
@@ -47,7 +47,6 @@ from rlm_tf.models import (
     BootstrappedMutualInformation,
     count_parameters,
 )
-from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
     HeldOutPairs,
     MetricsLog,
@@ -57,7 +56,6 @@ from rlm_tf.training import (
 )
 
 _EVALUATION_ROWS = 10
-_ORDER = 5
 
 
 class LanguageRun(NamedTuple):
@@ -234,7 +232,7 @@ def train(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> dict[st
     if config.project_steps:
         found = project(model, data, config.project_steps, config.epochs)
         return {**row, **found, "finished": time.strftime("%Y-%m-%d")}
-    judge = _Judge(corpus, text)
+    judge = MixtureJudge(corpus, text)
     valid = _valid(corpus)
     first = WeightAveraging(
         TriggeredAverage(
@@ -341,53 +339,3 @@ def _save(model: keras.Model, folder: pathlib.Path) -> None:
     """Writes the model, averaged."""
     with naming(folder / "model.keras"):
         model.save(folder / "model.keras")
-
-
-class _Judge:
-    """Scores a model alone and mixed with Kneser-Ney of the same text.
-
-    Args:
-        corpus: The corpus.
-        text: What is counted.
-    """
-
-    def __init__(self, corpus: Corpus, text: np.ndarray) -> None:
-        self.corpus = corpus
-        self._eos = corpus.vocabulary.eos_id
-        n_gram = KneserNey(_ORDER).fit(text, len(corpus.vocabulary))
-        floor = evaluation.tune_floor(n_gram, corpus.valid, prefix=self._eos)
-        floored = n_gram.with_floor(floor)
-        self._log_p = {
-            split: evaluation.restricted_target_log_probs(
-                floored, getattr(corpus, split), prefix=self._eos
-            )
-            for split in ("valid", "test")
-        }
-
-    def scores(self, model: keras.Model) -> dict[str, Any]:
-        """Returns perplexities by split, alone and mixed, and of the n-gram."""
-        log_q = {
-            split: evaluation.target_log_probs(
-                model,
-                getattr(self.corpus, split),
-                _EVALUATION_ROWS,
-                70,
-                prefix=self._eos,
-            )
-            for split in self._log_p
-        }
-        mu = evaluation.tune_interpolation(log_q["valid"], self._log_p["valid"])
-        found: dict[str, Any] = {"mu": mu}
-        for split, log_p in self._log_p.items():
-            mixed = evaluation.interpolate(log_q[split], log_p, mu)
-            found[split] = {
-                "alone": _perplexity(log_q[split]),
-                "mixed": _perplexity(mixed),
-                "kneser_ney": _perplexity(log_p),
-            }
-        run_files.check_converged(scores=found)
-        return found
-
-
-def _perplexity(log_probs: np.ndarray) -> float:
-    return float(np.exp(-np.mean(log_probs, dtype=np.float64)))

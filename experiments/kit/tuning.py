@@ -84,6 +84,44 @@ class Tuner(keras_tuner.Tuner):
         raise NotImplementedError("Models are in the folders of the trials.")
 
 
+def suggested(
+    space: Space,
+    tried: Sequence[tuple[dict[str, Any], float]],
+    *,
+    initial: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Returns what is to be tried next, a function of the arguments alone.
+
+    So a search whose trials are kept elsewhere goes on in another process.
+
+    Args:
+        space: What is tuned.
+        tried: Values and losses of the trials before, in order.
+        initial: Random ones before the Gaussian process chooses.
+        seed: Of the choices.
+    """
+    oracle = keras_tuner.oracles.BayesianOptimizationOracle(
+        objective=keras_tuner.Objective("loss", "min"),
+        num_initial_points=initial,
+        hyperparameters=hyperparameters(space),
+        tune_new_entries=False,
+        allow_new_entries=False,
+        seed=1000 * seed + len(tried),
+    )
+    losses = np.array([min(loss, _VERY_BAD) for _, loss in tried])
+    # What was not tried is 0 to the process: so is the mean of what was.
+    scores = (losses - np.mean(losses)) / max(np.std(losses), 1e-9) if tried else losses
+    for number, (values, _) in enumerate(tried):
+        own = hyperparameters(space)
+        own.values = {name: values[name] for name in space}
+        trial = keras_tuner.engine.trial.Trial(own, str(number), "COMPLETED")
+        trial.score = float(scores[number])
+        oracle.trials[trial.trial_id] = trial
+    found = oracle.populate_space(str(len(tried)))
+    return settings_of(found["values"], space)
+
+
 def hyperparameters(space: Space) -> keras_tuner.HyperParameters:
     """Returns a search space in the tuner's form."""
     found = keras_tuner.HyperParameters()

@@ -1,0 +1,1 @@
+"""Which recipe wins where text is scarce, beside the strongest simple peers."""

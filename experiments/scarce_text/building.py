@@ -1,0 +1,196 @@
+"""The models of the arms, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from experiments.kit.recurrent_config import RunConfig
+from experiments.kit.recurrent_model import build_model
+from experiments.scarce_text.arms import ARMS, DECOUPLED_SCALE, Arm, Values
+from experiments.scarce_text.config import ScarceConfig
+from rlm_tf.data import Corpus, Noising
+from rlm_tf.models import (
+    InBatchContexts,
+    InducedModelMatching,
+    OwnContexts,
+    RecurrentLanguageModel,
+    TransformerLanguageModel,
+)
+from rlm_tf.restricted import KneserNey
+
+_DROPOUTS = ("input_dropout", "layer_dropout", "state_dropout", "output_dropout")
+_CLIP_NORM = 10.0
+# Of the Transformer: heads, and tokens before a token that it sees.
+_HEADS, _CONTEXT = 4, 70
+# Zaremba et al. (2014), section 4.1: width, dropout, window, epochs, initialisation,
+# the epochs that the first rate is kept for, and what it is divided by after each.
+ZAREMBA: dict[str, dict[str, Any]] = {
+    "small": {
+        "width": 200,
+        "dropout": 0.0,
+        "window": 20,
+        "epochs": 13,
+        "scale": 0.1,
+        "kept": 4,
+        "divided": 2.0,
+    },
+    "medium": {
+        "width": 650,
+        "dropout": 0.5,
+        "window": 35,
+        "epochs": 39,
+        "scale": 0.05,
+        "kept": 6,
+        "divided": 1.2,
+    },
+}
+_ZAREMBA_CLIP, ZAREMBA_ROWS = 5.0, 20
+
+
+def compiled_model(
+    config: ScarceConfig,
+    name: str,
+    values: Values,
+    corpus: Corpus,
+    text: np.ndarray,
+    seed: int,
+    steps: int,
+) -> keras.Model:
+    """Returns the compiled model of an arm.
+
+    Args:
+        config: Of the grid.
+        name: Of the arm.
+        values: Its settings.
+        corpus: The corpus.
+        text: What is trained on.
+        seed: Of weights and dropout.
+        steps: Of all training.
+    """
+    arm, size = ARMS[name], len(corpus.vocabulary)
+    model = _language_model(config, arm, values, size, seed)
+    if arm.orders:
+        model = _matched(config, arm, values, model, corpus, text, steps)
+    model.compile(_optimizer(arm, values))
+    return model
+
+
+def noise_of(name: str, values: Values, text: np.ndarray, size: int, seed: int) -> Any:
+    """Returns what replaces words of an arm's batches, or None."""
+    if not ARMS[name].noising:
+        return None
+    return Noising(text, size, kind="bigram-kn", gamma0=values["gamma0"], seed=seed)
+
+
+def _language_model(
+    config: ScarceConfig, arm: Arm, values: Values, size: int, seed: int
+) -> keras.Model:
+    scale = float(config.window)
+    if arm.architecture == "transformer":
+        return TransformerLanguageModel(
+            size,
+            config.transformer_width,
+            config.transformer_layers,
+            _HEADS,
+            _CONTEXT,
+            dropout=values["dropout"],
+            seed=seed,
+            clip_norm=_CLIP_NORM,
+            loss_scale=scale,
+        )
+    mogrifier = arm.architecture == "mogrifier"
+    run = RunConfig(
+        seed=seed,
+        width=config.width,
+        num_layers=config.num_layers,
+        rounds=config.rounds if mogrifier else 0,
+        rank=config.rank if mogrifier else 0,
+        window=config.window,
+        batch_size=config.batch_size,
+        clip_norm=_CLIP_NORM,
+        l2=0.0 if values["decoupled"] else values["decay"],
+        **{rate: values[rate] for rate in _DROPOUTS},
+    )
+    return build_model(run, size, config.width)
+
+
+def _matched(
+    config: ScarceConfig,
+    arm: Arm,
+    values: Values,
+    model: keras.Model,
+    corpus: Corpus,
+    text: np.ndarray,
+    steps: int,
+) -> InducedModelMatching:
+    counted = corpus.train if arm.counted else text
+    # Several orders share lambda.
+    share = values["coefficient"] / len(arm.orders)
+    weight: Any = share
+    if arm.falling:
+        weight = keras.optimizers.schedules.PolynomialDecay(share, steps, 0.0)
+    contexts = {
+        "batch": InBatchContexts,
+        "own": OwnContexts,
+        "bank": lambda: InBatchContexts(bank_size=config.bank_size),
+    }[arm.contexts]()
+    pairs = [
+        (KneserNey(order).fit(counted, len(corpus.vocabulary)), weight)
+        for order in arm.orders
+    ]
+    return InducedModelMatching(model, pairs, contexts)
+
+
+def _optimizer(arm: Arm, values: Values) -> keras.optimizers.Optimizer:
+    rate = values["learning_rate"]
+    if arm.architecture == "transformer":
+        return keras.optimizers.AdamW(rate, weight_decay=0.01, beta_2=0.98)
+    own = {"beta_1": 0.0, "epsilon": 1e-8}
+    if values["decoupled"]:
+        decay = DECOUPLED_SCALE * values["decay"]
+        return keras.optimizers.AdamW(rate, weight_decay=decay, **own)
+    return keras.optimizers.Adam(rate, **own)
+
+
+# === Zaremba et al. ===
+
+
+def zaremba_model(
+    name: str, corpus: Corpus, text: np.ndarray, seed: int
+) -> keras.Model:
+    """Returns the compiled model of an arm of `PUBLISHED`."""
+    published, size = zaremba_settings(name), len(corpus.vocabulary)
+    options: dict[str, Any] = {
+        "clip_norm": _ZAREMBA_CLIP,
+        # The rate and the norm are of losses summed over a window.
+        "loss_scale": float(published["window"]),
+    }
+    model: keras.Model = RecurrentLanguageModel(
+        size,
+        published["width"],
+        2,
+        dropout=published["dropout"],
+        initializer_scale=published["scale"],
+        forget_bias=0.0,
+        seed=seed,
+        **options,
+    )
+    if name.endswith("-imm"):
+        restricted = KneserNey(2).fit(text, size)
+        model = InducedModelMatching(model, restricted, InBatchContexts(), **options)
+    model.compile(keras.optimizers.SGD(1.0))
+    return model
+
+
+def zaremba_settings(name: str) -> dict[str, Any]:
+    """Returns the published settings of an arm of `PUBLISHED`."""
+    return ZAREMBA[name.split("-")[1]]
+
+
+def zaremba_rate(name: str, epoch: int) -> float:
+    """Returns the learning rate of an epoch, from 0 on."""
+    published = zaremba_settings(name)
+    return float(published["divided"] ** -max(0, epoch + 1 - published["kept"]))
