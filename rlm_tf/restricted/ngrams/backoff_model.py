@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import keras
@@ -55,8 +56,19 @@ class BackoffModel(RestrictedModel):
 
     # === Tables ===
 
-    def _create_tables(self, vocabulary_size: int, sizes: list[list[int]]) -> None:
-        """Makes empty tables; `sizes` holds (contexts + 1, entries) per level."""
+    def _create_tables(
+        self,
+        vocabulary_size: int,
+        sizes: list[list[int]],
+        fill: Callable[[int, str, keras.Variable], Any] = lambda *_: None,
+    ) -> None:
+        """Makes empty tables.
+
+        Args:
+            vocabulary_size: V.
+            sizes: (contexts + 1, entries) per level.
+            fill: Given each table with its level and name as soon as it is there.
+        """
         if self.vocabulary_size is not None:
             raise ValueError(
                 f"{type(self).__name__} already has tables: make a new one instead."
@@ -73,20 +85,21 @@ class BackoffModel(RestrictedModel):
             )
 
         self._base = table("base", vocabulary_size, "float64")
-        self._levels = [
-            {
-                "keys": table(f"keys_{m}", contexts, "int64"),
-                "backoff": table(f"backoff_{m}", contexts, "float64"),
-                "row_splits": table(f"row_splits_{m}", contexts + 1, "int64"),
-                "words": table(f"words_{m}", entries, "int32"),
-                "extra": table(f"extra_{m}", entries, "float64"),
-            }
-            for m, (contexts, entries) in enumerate(sizes, start=1)
-        ]
-        # tf.train.Checkpoint does not look into lists of a Keras layer.
-        for m, weights in enumerate(self._levels, start=1):
-            for name, weight in weights.items():
+        self._levels: list[dict[str, keras.Variable]] = []
+        for m, (contexts, entries) in enumerate(sizes, start=1):
+            self._levels.append({})
+            for name, size, dtype in (
+                ("keys", contexts, "int64"),
+                ("backoff", contexts, "float64"),
+                ("row_splits", contexts + 1, "int64"),
+                ("words", entries, "int32"),
+                ("extra", entries, "float64"),
+            ):
+                weight = table(f"{name}_{m}", size, dtype)
+                self._levels[-1][name] = weight
+                # tf.train.Checkpoint does not look into lists of a Keras layer.
                 setattr(self, f"_{name}_{m}", weight)
+                fill(m, name, weight)
         self._table_sizes = [list(size) for size in sizes]
         self.vocabulary_size = vocabulary_size
         self.built = True
@@ -97,9 +110,25 @@ class BackoffModel(RestrictedModel):
         Raises:
             ValueError: If the layer already has tables.
         """
+        self._take_tables(BackoffTables(tables.base, [*tables.levels]))
+
+    def _take_tables(self, tables: BackoffTables) -> None:
+        """Does the same table by table, and leaves the given ones without levels.
+
+        So large ones are not in memory twice.
+
+        Raises:
+            ValueError: If the layer already has tables.
+        """
         sizes = [[len(level.keys), len(level.words)] for level in tables.levels]
-        self._create_tables(len(tables.base), sizes)
-        self._assign(tables)
+        arrays = [dict(vars(level)) for level in tables.levels]
+        tables.levels.clear()
+
+        def fill(m: int, name: str, weight: keras.Variable) -> None:
+            weight.assign(arrays[m - 1].pop(name))
+
+        self._create_tables(len(tables.base), sizes, fill)
+        self._base.assign(tables.base)
 
     def _assign(self, tables: BackoffTables) -> None:
         self._base.assign(tables.base)

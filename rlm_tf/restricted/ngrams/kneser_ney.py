@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -16,7 +17,7 @@ from rlm_tf.restricted.ngrams.discounts import (
     modified_discounts,
     single_discount,
 )
-from rlm_tf.restricted.ngrams.ngram_counts import NgramCounts, NgramLevel, count_ngrams
+from rlm_tf.restricted.ngrams.ngram_counts import NgramLevel, count_ngrams
 
 SMOOTHINGS = ("modified", "absolute", "maximum_likelihood", "add_k")
 
@@ -103,7 +104,14 @@ class KneserNey(BackoffModel):
                 f"fit: a model of order {self.order} needs at least {self.order} "
                 f"tokens, found {len(stream)}."
             )
-        counts = count_ngrams(stream, self.order, int(vocabulary_size))
+        counts = count_ngrams(
+            stream,
+            self.order,
+            int(vocabulary_size),
+            continuations=self.smoothing in ("modified", "absolute"),
+        )
+        # The counts let go of it when they are done with it.
+        del stream
         if self.smoothing == "add_k":
             tables = _add_k_tables(counts, vocabulary_size, self.add_k)
             self._discounts = []
@@ -111,7 +119,7 @@ class KneserNey(BackoffModel):
             tables, self._discounts = _discounted_tables(
                 counts, vocabulary_size, self.smoothing
             )
-        self.set_tables(tables)
+        self._take_tables(tables)
         return self
 
     # === Parameters ===
@@ -157,22 +165,19 @@ class KneserNey(BackoffModel):
 
 
 def _discounted_tables(
-    counts: NgramCounts, vocabulary_size: int, smoothing: str
+    counts: Iterable[NgramLevel], vocabulary_size: int, smoothing: str
 ) -> tuple[BackoffTables, list[list[float]]]:
-    """Returns tables and discounts per order."""
+    """Returns tables and discounts per order; counts come from the highest order."""
     likelihood = smoothing == "maximum_likelihood"
     estimate = modified_discounts if smoothing == "modified" else single_discount
-
-    def level_counts(level: NgramLevel) -> np.ndarray:
-        return level.raw_counts if likelihood else level.continuation_counts
-
-    unigrams = counts.levels[0]
-    base = np.zeros(vocabulary_size)
-    base[unigrams.words] = level_counts(unigrams) / level_counts(unigrams).sum()
     levels: list[BackoffLevel] = []
     all_discounts: list[list[float]] = []
-    for keys, level in zip(counts.context_keys, counts.levels[1:], strict=True):
-        count = level_counts(level)
+    for level in counts:
+        keys, count = level.context_keys, level.counts
+        if not len(keys):
+            base = np.zeros(vocabulary_size)
+            base[level.words] = count / count.sum()
+            break
         discounts = np.zeros(3) if likelihood else estimate(counts_of_counts(count))
         discount = np.append(0.0, discounts)[np.minimum(count, 3)]
         total = np.bincount(level.contexts, weights=count, minlength=len(keys))
@@ -181,33 +186,38 @@ def _discounted_tables(
         safe = np.where(seen, total, 1.0)
         gamma = np.bincount(level.contexts, weights=discount, minlength=len(keys))
         gamma = np.where(seen, gamma / safe, 1.0)
-        extra = np.maximum(count - discount, 0.0) / safe[level.contexts]
+        extra = np.maximum(count - discount, 0.0, out=discount)
+        extra /= safe[level.contexts]
         levels.append(
             BackoffLevel.from_entries(keys, gamma, level.contexts, level.words, extra)
         )
         all_discounts.append(discounts.tolist())
-    return BackoffTables(base, levels), all_discounts
+        # Of the next level there is the whole of memory.
+        del count, keys, discount, total, seen, safe, gamma, extra, level
+    return BackoffTables(base, levels[::-1]), all_discounts[::-1]
 
 
 def _add_k_tables(
-    counts: NgramCounts, vocabulary_size: int, add_k: float
+    counts: Iterable[NgramLevel], vocabulary_size: int, add_k: float
 ) -> BackoffTables:
     """Backs off to the uniform distribution; shorter contexts stay empty."""
-    top = counts.levels[-1]
     added = add_k * vocabulary_size
-    if not counts.context_keys:
+    top, *lower = counts
+    if not len(top.context_keys):
         base = np.full(vocabulary_size, add_k)
-        base[top.words] += top.raw_counts
+        base[top.words] += top.counts
         return BackoffTables(base / base.sum(), [])
     none = np.zeros(0, np.int64)
     levels = [
-        BackoffLevel.from_entries(keys, np.ones(len(keys)), none, none, none)
-        for keys in counts.context_keys[:-1]
+        BackoffLevel.from_entries(
+            level.context_keys, np.ones(len(level.context_keys)), none, none, none
+        )
+        for level in lower[-2::-1]
     ]
-    keys = counts.context_keys[-1]
-    occurrences = np.bincount(top.contexts, weights=top.raw_counts, minlength=len(keys))
+    keys = top.context_keys
+    occurrences = np.bincount(top.contexts, weights=top.counts, minlength=len(keys))
     total = occurrences + added
-    extra = top.raw_counts / total[top.contexts]
+    extra = top.counts / total[top.contexts]
     levels.append(
         BackoffLevel.from_entries(keys, added / total, top.contexts, top.words, extra)
     )
