@@ -21,6 +21,7 @@ Rows, W being a width:
   memory     peak memory of the crosstalk and of the direct gradient
   reading    a text becomes a corpus, under four rules
   kneser-ney fits and distributions against NLTK
+  large-counts  order 5 of 50 million tokens: memory and time
   serving    SavedModels of an n-gram, of an LSTM and of both: size, latency, memory
   latents    VIMCO and DReG steps with K samples against PyTorch and one sample
   latent-memory  their peak memory against that of the decoder alone

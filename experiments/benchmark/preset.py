@@ -15,6 +15,7 @@ _ROWS = (
     "memory",
     "reading",
     "kneser-ney",
+    "large-counts",
     "serving",
     "latents",
     "latent-memory",
@@ -51,6 +52,7 @@ class Preset:
         direct_ks: Numbers of samples of the direct gradient there.
         peak_size: Rows of the square matrices whose product measures the peak.
         fit_tokens: Tokens that the Kneser-Ney models are fitted to; None: all.
+        counted_tokens: Tokens that n-grams of order 5 are counted of.
         contexts: Distinct short contexts whose distributions are computed.
         scored_pairs: Pairs (context, word) that NLTK scores.
         grid_epochs: Epochs of a training on the toroidal grid.
@@ -91,6 +93,7 @@ class Preset:
     direct_ks: tuple[int, ...] = (1, 2, 5)
     peak_size: int = 2048
     fit_tokens: int | None = None
+    counted_tokens: int = 50_000_000
     contexts: int = 350
     scored_pairs: int = 200
     grid_epochs: int = 100
@@ -132,6 +135,7 @@ PRESETS = {
         direct_ks=(),
         peak_size=64,
         fit_tokens=2_000,
+        counted_tokens=3_000,
         contexts=10,
         scored_pairs=5,
         grid_epochs=3,

@@ -76,6 +76,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         encoders,
         imm,
         kneser_ney,
+        large_counts,
         latent_memory,
         latents,
         lstm,
@@ -121,6 +122,9 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     rows["reading"] = functools.partial(reading.measure, min(preset.rounds), seeds)
     rows["kneser-ney"] = functools.partial(
         kneser_ney.measure, preset, stream, seeds, (2, 3)
+    )
+    rows["large-counts"] = functools.partial(
+        large_counts.measure, preset, config.data_dir, seeds
     )
     rows["serving"] = functools.partial(
         serving.measure, preset, stream, min(preset.rounds), seeds

@@ -18,7 +18,7 @@ TOPICS = {
     "averages": ("averages",),
     "imm": ("imm", "sampler", "memory"),
     "reading": ("reading",),
-    "kneser_ney": ("kneser-ney",),
+    "kneser_ney": ("kneser-ney", "large-counts"),
     "serving": ("serving",),
     "bmi": ("awd", "mixture-memory", "information"),
     "encoders": ("encoders", "finetuning"),

@@ -36,6 +36,7 @@ from rlm_tf.models.imm.own_contexts import OwnContexts
 from rlm_tf.models.imm.sampled_contexts import SampledContexts
 from rlm_tf.models.language.awd_language_model import AWDLanguageModel
 from rlm_tf.models.language.encoder_decoder import EncoderDecoder
+from rlm_tf.models.language.ensemble_language_model import EnsembleLanguageModel
 from rlm_tf.models.language.keras_hub_language_model import KerasHubLanguageModel
 from rlm_tf.models.language.parameter_budget import count_parameters, width_for_budget
 from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
@@ -58,6 +59,7 @@ __all__ = [
     "BootstrappedMutualInformation",
     "Electra",
     "EncoderDecoder",
+    "EnsembleLanguageModel",
     "InBatchContexts",
     "InducedFineTuning",
     "InducedModelMatching",

@@ -15,11 +15,12 @@ from rlm_tf.objectives.in_batch import (
     grouped_induced_cross_entropy,
 )
 from rlm_tf.objectives.linear_softmax import (
-    exponentials,
+    exponentials_of,
     linear_operands,
     logits_of,
     pull_back,
 )
+from rlm_tf.objectives.soft_targets import SoftTargets, soft_cross_entropy
 
 
 class JointLoss(NamedTuple):
@@ -34,9 +35,23 @@ class JointLoss(NamedTuple):
     induced: tf.Tensor
 
 
+class SplitJointLoss(NamedTuple):
+    """The same where groups have rows on their own.
+
+    Attributes:
+        cross_entropy: As in `JointLoss`.
+        induced: As in `JointLoss`.
+        alone: `[N]`, nats, of the rows on their own; 0 in others.
+    """
+
+    cross_entropy: tf.Tensor
+    induced: tf.Tensor
+    alone: tf.Tensor
+
+
 def cross_entropy_with_imm(
     logits: tf.Tensor, targets: tf.Tensor, groups: Groups
-) -> JointLoss:
+) -> JointLoss | SplitJointLoss:
     """Returns both losses of logits `[..., V]`; `cross_entropy` is `[...]`.
 
     Args:
@@ -48,9 +63,13 @@ def cross_entropy_with_imm(
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=targets, logits=logits
     )
-    grouped = tf.gather(tf.reshape(logits, [-1, logits.shape[-1]]), groups.rows)
+    flat = tf.reshape(logits, [-1, logits.shape[-1]])
     own = groups._replace(rows=tf.range(tf.size(groups.rows)))
-    return JointLoss(cross_entropy, grouped_induced_cross_entropy(grouped, own).loss)
+    induced = grouped_induced_cross_entropy(tf.gather(flat, groups.rows), own).loss
+    if groups.alone is None:
+        return JointLoss(cross_entropy, induced)
+    alone = soft_cross_entropy(flat, groups.alone)
+    return SplitJointLoss(cross_entropy, induced, alone)
 
 
 def linear_cross_entropy_with_imm(
@@ -59,7 +78,7 @@ def linear_cross_entropy_with_imm(
     bias: tf.Tensor | None,
     targets: tf.Tensor,
     groups: Groups,
-) -> JointLoss:
+) -> JointLoss | SplitJointLoss:
     """Returns both losses of `softmax(features kernel^T + bias)` in one softmax.
 
     Equal, in value and in gradient, to `linear_cross_entropy` and to
@@ -86,7 +105,11 @@ def linear_cross_entropy_with_imm(
 
     @tf.custom_gradient
     def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:
-        e, s, log_partition, target_logits = exponentials(x, kernel, biases, targets)
+        logits = logits_of(x, kernel, biases)
+        soft = None
+        if groups.alone is not None:
+            soft = SoftTargets(x, kernel, biases, groups.alone, logits)
+        e, s, log_partition, target_logits = exponentials_of(logits, targets)
 
         def member_log_probs() -> tf.Tensor:
             logits = logits_of(tf.gather(x, groups.rows), kernel, biases)
@@ -99,22 +122,34 @@ def linear_cross_entropy_with_imm(
             scales=tf.gather(s, groups.rows),
         )
 
-        def gradient(g: tf.Tensor, induced_gradient: tf.Tensor) -> list[tf.Tensor]:
+        def gradient(
+            g: tf.Tensor, induced_gradient: tf.Tensor, *alone: tf.Tensor
+        ) -> list[tf.Tensor]:
+            values, scales = e, g
+            if soft is not None:
+                g, h = tf.convert_to_tensor(g), tf.convert_to_tensor(alone[0])
+                values, scales = soft.subtracted(e, s, g, h)
             rows = groups.rows[:, tf.newaxis]
             shift = tf.gather(g, groups.rows)
             members = pool.shifted_cotangent(induced_gradient, shift)
             # Rows of a group then hold their whole gradient but for 1/s.
-            return pull_back(
+            gradients = pull_back(
                 x,
                 kernel,
                 biases,
                 targets,
-                values=tf.tensor_scatter_nd_update(e, rows, members),
+                values=tf.tensor_scatter_nd_update(values, rows, members),
                 sums=s,
-                scales=tf.tensor_scatter_nd_update(g, rows, tf.ones_like(shift)),
+                scales=tf.tensor_scatter_nd_update(scales, rows, tf.ones_like(shift)),
                 target_gradients=g,
             )
+            return gradients if soft is None else soft.without_bases(gradients, h)
 
-        return (log_partition - target_logits, pool.loss), gradient
+        found = (log_partition - target_logits, pool.loss)
+        return (
+            found if soft is None else (*found, soft.loss(log_partition)),
+            gradient,
+        )
 
-    return JointLoss(*loss(features, kernel, *([] if bias is None else [bias])))
+    found = loss(features, kernel, *([] if bias is None else [bias]))
+    return JointLoss(*found) if groups.alone is None else SplitJointLoss(*found)

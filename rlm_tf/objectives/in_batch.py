@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_shapes
 from rlm_tf.numerics import multiply_no_nan_log
+from rlm_tf.restricted.sparse_probs import SparseProbs
 from rlm_tf.typing import LossOutput
 
 # Sums of probabilities below this are computed again in log space: float32 products
@@ -32,6 +33,8 @@ class Groups(NamedTuple):
         target_probs: `[G, V]`, the restricted model; exact zeros contribute nothing.
         bank_sums: `[G, V]`, sums of further predictions that get no gradient, or None.
         bank_counts: `[G]`, how many predictions `bank_sums` holds, or None.
+        alone: What the rows that are a group on their own have to match, of all N rows
+            of the batch, those of other groups without mass; or None.
     """
 
     rows: tf.Tensor
@@ -39,6 +42,7 @@ class Groups(NamedTuple):
     target_probs: tf.Tensor
     bank_sums: tf.Tensor | None = None
     bank_counts: tf.Tensor | None = None
+    alone: SparseProbs | None = None
 
 
 class GroupExtra(NamedTuple):

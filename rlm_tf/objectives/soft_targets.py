@@ -7,6 +7,7 @@ model says of its own short context.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
@@ -54,20 +55,23 @@ def cross_entropy_with_soft_targets(
     name = "cross_entropy_with_soft_targets"
     _check(name, probs, logits=(logits, "N V"), targets=(targets, "N"))
     logits = at_least_single(logits)
-    probs = _constant(probs, logits.dtype)
     cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=targets, logits=logits
     )
+    return SoftTargetLoss(cross_entropy, soft_cross_entropy(logits, probs))
+
+
+def soft_cross_entropy(logits: tf.Tensor, probs: Distributions) -> tf.Tensor:
+    """Returns `-sum_v P_nv log q_nv`, `[N]`, nats; arguments as the function above."""
+    probs = _constant(probs, logits.dtype)
     if not isinstance(probs, SparseProbs):
         log_q = tf.nn.log_softmax(logits)
-        return SoftTargetLoss(
-            cross_entropy, -tf.reduce_sum(multiply_no_nan_log(probs, log_q), axis=1)
-        )
+        return -tf.reduce_sum(multiply_no_nan_log(probs, log_q), axis=1)
     inner = probs.row_sums(probs.values * tf.gather_nd(logits, probs.places()))
     shared = tf.matmul(logits, probs.bases, transpose_b=True)
     inner += tf.reduce_sum(probs.shares * shared, axis=1)
     log_partition = tf.reduce_logsumexp(logits, axis=1)
-    return SoftTargetLoss(cross_entropy, probs.mass() * log_partition - inner)
+    return probs.mass() * log_partition - inner
 
 
 def linear_cross_entropy_with_soft_targets(
@@ -102,76 +106,83 @@ def linear_cross_entropy_with_soft_targets(
     @tf.custom_gradient
     def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:
         logits = logits_of(x, kernel, biases)
-        soft = _SoftTargets(x, kernel, biases, _constant(probs, logits.dtype))
+        soft = SoftTargets(x, kernel, biases, probs, logits)
         e, s, log_partition, target_logits = exponentials_of(logits, targets)
-        mass, inner = soft.mass, soft.inner(logits)
 
         def gradient(g: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
             g, h = tf.convert_to_tensor(g), tf.convert_to_tensor(h)
-            scales = g + h * mass
+            values, scales = soft.subtracted(e, s, g, h)
             gradients = pull_back(
                 x,
                 kernel,
                 biases,
                 targets,
-                values=soft.subtracted(e, tf.math.divide_no_nan(h * s, scales)),
+                values=values,
                 sums=s,
                 scales=scales,
                 target_gradients=g,
             )
             return soft.without_bases(gradients, h)
 
-        return (log_partition - target_logits, mass * log_partition - inner), gradient
+        return (log_partition - target_logits, soft.loss(log_partition)), gradient
 
     return SoftTargetLoss(*loss(features, kernel, *([] if bias is None else [bias])))
 
 
-class _SoftTargets:
-    """The share of distributions in the loss of a linear softmax.
+class SoftTargets:
+    """The share of distributions in the loss of a linear softmax, and its gradient.
 
     Args:
         x: `[N, D]`.
         kernel: `[V, D]`.
         biases: One bias `[V]`, or none.
-        probs: P, in the dtype of the logits.
+        probs: P.
+        logits: `[N, V]`, what the three make.
     """
 
     def __init__(
         self,
         x: tf.Tensor,
         kernel: tf.Tensor,
-        biases: tuple[tf.Tensor, ...],
+        biases: Sequence[tf.Tensor],
         probs: Distributions,
+        logits: tf.Tensor,
     ) -> None:
-        self._probs = probs
+        self._probs = probs = _constant(probs, logits.dtype)
         if not isinstance(probs, SparseProbs):
-            self.mass = tf.reduce_sum(probs, axis=1)
+            self._mass = tf.reduce_sum(probs, axis=1)
+            self._inner = tf.reduce_sum(multiply_no_nan_log(probs, logits), axis=1)
             return
-        self.mass = probs.mass()
-        self._x = tf.cast(x, probs.bases.dtype)
-        self._thin = tf.matmul(probs.bases, tf.cast(kernel, probs.bases.dtype))
-        self._offsets = tf.zeros_like(self._thin[:, 0])
+        self._mass = probs.mass()
+        self._x = tf.cast(x, logits.dtype)
+        self._thin = tf.matmul(probs.bases, tf.cast(kernel, logits.dtype))
+        shared = tf.matmul(self._x, self._thin, transpose_b=True)
         if biases:
-            own = tf.cast(biases[0], probs.bases.dtype)
-            self._offsets = tf.linalg.matvec(probs.bases, own)
-
-    def inner(self, logits: tf.Tensor) -> tf.Tensor:
-        """Returns `sum_v P_nv z_nv`, `[N]`."""
-        probs = self._probs
-        if not isinstance(probs, SparseProbs):
-            # A logit of minus infinity has probability 0, also of the target.
-            return tf.reduce_sum(multiply_no_nan_log(probs, logits), axis=1)
-        shared = tf.matmul(self._x, self._thin, transpose_b=True) + self._offsets
+            shared += tf.linalg.matvec(probs.bases, tf.cast(biases[0], logits.dtype))
         entries = probs.row_sums(probs.values * tf.gather_nd(logits, probs.places()))
-        return entries + tf.reduce_sum(probs.shares * shared, axis=1)
+        self._inner = entries + tf.reduce_sum(probs.shares * shared, axis=1)
 
-    def subtracted(self, values: tf.Tensor, scales: tf.Tensor) -> tf.Tensor:
-        """Returns `[N, V]` less P but for its bases, each row times its scale."""
-        probs = self._probs
+    def loss(self, log_partition: tf.Tensor) -> tf.Tensor:
+        """Returns `-sum_v P_nv log q_nv`, `[N]`, of logarithms of partition sums."""
+        return self._mass * log_partition - self._inner
+
+    def subtracted(
+        self, values: tf.Tensor, sums: tf.Tensor, g: tf.Tensor, h: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns `values` and `scales` of `pull_back`, but for what bases add.
+
+        Args:
+            values: `[N, V]`, exponentials.
+            sums: `[N]`, of them.
+            g: `[N]`, upstream of the cross-entropy of targets.
+            h: `[N]`, upstream of this loss.
+        """
+        probs, scales = self._probs, g + h * self._mass
+        shares = tf.math.divide_no_nan(h * sums, scales)
         if not isinstance(probs, SparseProbs):
-            return values - probs * scales[:, tf.newaxis]
-        entries = probs.values * tf.gather(scales, probs.rows)
-        return tf.tensor_scatter_nd_sub(values, probs.places(), entries)
+            return values - probs * shares[:, tf.newaxis], scales
+        entries = probs.values * tf.gather(shares, probs.rows)
+        return tf.tensor_scatter_nd_sub(values, probs.places(), entries), scales
 
     def without_bases(
         self, gradients: list[tf.Tensor], upstream: tf.Tensor

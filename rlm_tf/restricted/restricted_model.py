@@ -8,6 +8,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import checked_tokens
+from rlm_tf.restricted.sparse_probs import SparseProbs
 from rlm_tf.typing import TensorLike
 
 _SCORE_BATCH = 256
@@ -60,6 +61,18 @@ class RestrictedModel(keras.layers.Layer):
     def probs(self, short_contexts: TensorLike) -> tf.Tensor:
         """Returns probabilities, float32 `[N, V]`; zeros are exact. See `log_probs`."""
         return tf.exp(self.log_probs(short_contexts))
+
+    def has_sparse_probs(self) -> bool:
+        """Whether there is `sparse_probs`; outside of graphs."""
+        return False
+
+    def sparse_probs(self, short_contexts: TensorLike) -> SparseProbs:
+        """Returns `probs(short_contexts)` as few words beside distributions of all.
+
+        Args:
+            short_contexts: As in `log_probs`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no `sparse_probs`.")
 
     def call(self, short_contexts: TensorLike) -> tf.Tensor:
         """Returns `log_probs(short_contexts)`."""

@@ -24,6 +24,20 @@ class SparseProbs(NamedTuple):
     words: tf.Tensor
     values: tf.Tensor
 
+    def at(self, rows: tf.Tensor, number: int | tf.Tensor) -> SparseProbs:
+        """Returns `number` rows, these at distinct places, the others all zero.
+
+        Args:
+            rows: int `[N]`, where each row goes.
+            number: Of rows in all.
+        """
+        shape = [number, tf.shape(self.shares)[1]]
+        shares = tf.scatter_nd(rows[:, tf.newaxis], self.shares, shape)
+        return self._replace(
+            shares=tf.ensure_shape(shares, [None, self.shares.shape[1]]),
+            rows=tf.cast(tf.gather(rows, self.rows), tf.int64),
+        )
+
     def places(self) -> tf.Tensor:
         """Returns row and word of each entry, int64 `[E, 2]`."""
         return tf.stack([self.rows, self.words], axis=1)

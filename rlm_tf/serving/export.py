@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.data.text.vocabulary import Vocabulary
-from rlm_tf.models import BootstrappedMutualInformation
+from rlm_tf.models import BootstrappedMutualInformation, EnsembleLanguageModel
 from rlm_tf.models.bmi.pair_scorer import PairScorer
 from rlm_tf.models.language.interface import interface_of, language_model_of
 from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
@@ -32,7 +33,7 @@ _CHAOS = 1e-3
 
 
 def export_language_model(
-    model: keras.Model,
+    model: keras.Model | Sequence[keras.Model],
     vocabulary: Vocabulary,
     path: str | os.PathLike[str],
     *,
@@ -58,8 +59,9 @@ def export_language_model(
 
     Args:
         model: A recurrent language model, a wrapper around one, or any Keras
-            model from tokens `[B, T]` to logits `[B, T, V]`; or a restricted model, to
-            be served alone.
+            model from tokens `[B, T]` to logits `[B, T, V]`; a list of models with
+            states, whose mean answers (`EnsembleLanguageModel`); or a restricted model,
+            to be served alone.
         vocabulary: The vocabulary that the model was trained with.
         path: Directory to be made; parents are made too.
         context_length: Most tokens that a model without states is run on; such a
@@ -83,6 +85,8 @@ def export_language_model(
             operations that need XLA or a GPU, if TensorFlow could not read files of
             that name, or if the SavedModel's numbers are not the model's.
     """
+    if isinstance(model, list | tuple):
+        model = EnsembleLanguageModel(model)
     _check_kinds(model, vocabulary, mixture)
     if temperature != 1.0 and isinstance(model, RestrictedModel):
         raise ValueError(
@@ -93,7 +97,7 @@ def export_language_model(
     pairs = model if isinstance(model, BootstrappedMutualInformation) else None
     if not isinstance(model, RestrictedModel):
         model = language_model_of(model)
-        tables = not isinstance(model, StatefulLanguageModel)
+        tables = not isinstance(model, StatefulLanguageModel | EnsembleLanguageModel)
         check_weights("export_language_model", model.weights, tables=tables)
         model = _portable_model(model)
     options: dict[str, Any] = {
@@ -158,6 +162,8 @@ def _check_floor(model: RestrictedModel, prefix: int) -> None:
 
 def _portable_model(model: keras.Model) -> keras.Model:
     """Returns the model, or a copy that asks neither XLA nor cuDNN of its server."""
+    if isinstance(model, EnsembleLanguageModel):
+        return EnsembleLanguageModel([_portable_model(each) for each in model.models])
     layers = getattr(model, "recurrent_layers", [])
     forced = getattr(model, "jit_loop", None) is True
     if not forced and not any(layer.uses_cudnn for layer in layers):

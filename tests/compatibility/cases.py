@@ -273,6 +273,7 @@ CASES = [
         ),
         evaluates=False,
     ),
+    Case("EnsembleLanguageModel", _MAKERS["EnsembleLanguageModel"]),
     Case("KerasHubLanguageModel", _MAKERS["KerasHubLanguageModel"]),
     Case("TransformerLanguageModel", _MAKERS["TransformerLanguageModel"]),
     Case(

@@ -320,6 +320,13 @@ ROWS = [
         lambda: layers.TransformerBlock(5, 1, 3, positions="learnt", dropout=0.2),
         lambda layer: layer(SEQUENCE),
     ),
+    Row(
+        "EnsembleLanguageModel",
+        lambda: models.EnsembleLanguageModel(
+            [_language_model(), _transformer()], clip_norm=2.0, loss_scale=7.0
+        ),
+        lambda model: model(TOKENS),
+    ),
     Row("KerasHubLanguageModel", _keras_hub_model, lambda model: model(TOKENS)),
     Row(
         "EncoderDecoder",

@@ -9,8 +9,12 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.objectives import imm
-from rlm_tf.objectives.cross_entropy_with_imm import linear_cross_entropy_with_imm
+from rlm_tf.objectives.cross_entropy_with_imm import (
+    cross_entropy_with_imm,
+    linear_cross_entropy_with_imm,
+)
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
+from rlm_tf.restricted.sparse_probs import SparseProbs
 from tests.references import imm_reference as reference
 
 ROWS = np.array([0, 2, 3, 5, 6, 7], np.int32)
@@ -45,14 +49,14 @@ def test_value_and_gradient_match_the_definition(rng, bank):
         enlargement = (sizes + groups.bank_counts) / sizes
 
     def naive(point):
-        return reference.grouped_imm_loss(point, *groups) @ (upstream * enlargement)
+        return reference.grouped_imm_loss(point, *groups[:5]) @ (upstream * enlargement)
 
     variable = tf.Variable(logits)
     with tf.GradientTape() as tape:
         output = grouped_induced_cross_entropy(variable, groups)
         total = tf.reduce_sum(output.loss * upstream)
     np.testing.assert_allclose(
-        output.loss, reference.grouped_imm_loss(logits, *groups), rtol=1e-12
+        output.loss, reference.grouped_imm_loss(logits, *groups[:5]), rtol=1e-12
     )
     gradient = tf.convert_to_tensor(tape.gradient(total, variable))
     np.testing.assert_allclose(
@@ -154,6 +158,57 @@ def test_joint_loss_equals_the_two_losses(rng, use_bias, bank):
     for found, expected in zip(
         tape.gradient(total, variables), tape.gradient(separate, variables), strict=True
     ):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("of_logits", [True, False])
+def test_rows_alone_are_groups_of_one(rng, use_bias, of_logits):
+    x = tf.Variable(rng.normal(size=(8, 4)))
+    kernel = tf.Variable(rng.normal(size=(9, 4)))
+    bias = tf.Variable(rng.normal(size=9)) if use_bias else None
+    variables = [x, kernel] + ([bias] if use_bias else [])
+    targets = tf.constant(rng.integers(9, size=8), tf.int32)
+    groups = _groups(rng)
+    probs = SparseProbs(
+        tf.constant([[0.7], [0.5]], tf.float64),
+        tf.constant(rng.dirichlet(np.ones(9), 1)),
+        tf.constant([0, 1, 1], tf.int64),
+        tf.constant([3, 3, 8], tf.int64),
+        tf.constant([0.3, 0.2, 0.3], tf.float64),
+    )
+    rows = np.array([4, 1], np.int32)
+    apart = groups._replace(alone=probs.at(rows, 8))
+    together = Groups(
+        np.append(ROWS, rows),
+        np.append(GROUPS, [3, 4]).astype(np.int32),
+        np.concatenate([groups.target_probs, probs.dense()]),
+    )
+    per_token, per_group = rng.uniform(size=8), rng.uniform(size=5)
+
+    def joint(given):
+        if not of_logits:
+            return linear_cross_entropy_with_imm(x, kernel, bias, targets, given)
+        logits = tf.matmul(x, kernel, transpose_b=True)
+        logits = logits + bias if use_bias else logits
+        return cross_entropy_with_imm(logits, targets, given)
+
+    losses, gradients = [], []
+    for given in (apart, together):
+        with tf.GradientTape() as tape:
+            found = joint(given)
+            induced = found.induced
+            if given is apart:
+                assert found.alone.shape == [8]
+                others = np.setdiff1d(np.arange(8), rows)
+                assert not np.any(tf.gather(found.alone, others))
+                induced = tf.concat([induced, tf.gather(found.alone, rows)], 0)
+            total = tf.reduce_sum(found.cross_entropy * per_token)
+            total += tf.reduce_sum(induced * per_group)
+        losses.append(induced)
+        gradients.append(tape.gradient(total, variables))
+    np.testing.assert_allclose(*losses, rtol=1e-12)
+    for found, expected in zip(*gradients, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 

@@ -12,7 +12,11 @@ from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.numerics import at_least_single
-from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
+from rlm_tf.objectives.cross_entropy_with_imm import (
+    JointLoss,
+    SplitJointLoss,
+    cross_entropy_with_imm,
+)
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.recomputed_cross_entropy import recomputed_cross_entropy
 from rlm_tf.objectives.soft_targets import (
@@ -109,7 +113,7 @@ class MixtureSoftmaxOutput(SoftmaxOutput):
         targets: tf.Tensor,
         groups: Groups,
         tied_kernel: tf.Tensor | None = None,
-    ) -> JointLoss:
+    ) -> JointLoss | SplitJointLoss:
         check_shapes(
             type(self).__name__,
             features=(features[..., 0], "..."),

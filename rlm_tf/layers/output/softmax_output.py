@@ -12,6 +12,7 @@ from rlm_tf.numerics import cast_like, rounded_product
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
 from rlm_tf.objectives.cross_entropy_with_imm import (
     JointLoss,
+    SplitJointLoss,
     linear_cross_entropy_with_imm,
 )
 from rlm_tf.objectives.in_batch import Groups
@@ -182,7 +183,7 @@ class SoftmaxOutput(keras.layers.Layer):
         targets: tf.Tensor,
         groups: Groups,
         tied_kernel: tf.Tensor | None = None,
-    ) -> JointLoss:
+    ) -> JointLoss | SplitJointLoss:
         """Returns the loss of targets and that of in-batch induced models together.
 
         Args:
@@ -192,7 +193,8 @@ class SoftmaxOutput(keras.layers.Layer):
             tied_kernel: `[V, D]`, needed exactly when `own_kernel` is False.
 
         Returns:
-            `cross_entropy` `[...]` and `induced` `[G]`, nats, float32 or wider.
+            `cross_entropy` `[...]`, `induced` `[G]` and, where groups have rows on
+            their own, `alone` `[N]`, nats, float32 or wider.
         """
         check_shapes(
             type(self).__name__,
@@ -203,12 +205,12 @@ class SoftmaxOutput(keras.layers.Layer):
         kernel = tf.cast(kernel, features.dtype)
         bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
         rows = tf.reshape(features, [-1, features.shape[-1]])
-        loss, induced = linear_cross_entropy_with_imm(
+        found = linear_cross_entropy_with_imm(
             rows, kernel, bias, tf.reshape(targets, [-1]), groups
         )
-        loss = tf.reshape(loss, tf.shape(features)[:-1])
+        loss = tf.reshape(found.cross_entropy, tf.shape(features)[:-1])
         loss.set_shape(features.shape[:-1])
-        return JointLoss(loss, induced)
+        return found._replace(cross_entropy=loss)
 
     def joint_soft(
         self,

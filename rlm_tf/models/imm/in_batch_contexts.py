@@ -114,6 +114,7 @@ class InBatchContexts(tf.Module):
         self.bank_size = bank_size
         self.bank_target = bank_target
         self.banks: list[PredictionBank] = []
+        self._splits: list[bool] = []
         self.owner: weakref.ref[keras.Model] | None = None
 
     def prepare(self, matching: Matching) -> None:
@@ -130,6 +131,11 @@ class InBatchContexts(tf.Module):
                 "their defaults belong to SampledContexts; with InBatchContexts one "
                 "pass serves all, at every step."
             )
+        alone = not self.bank_size and self.min_count == 1
+        self._splits = [
+            alone and restricted.has_sparse_probs()
+            for restricted in matching.restricted_models
+        ]
         if not self.bank_size:
             self.banks = []
             return
@@ -165,10 +171,15 @@ class InBatchContexts(tf.Module):
             weights = position_weights(
                 tokens, restricted.context_length, window.sample_weight
             )
-            grouped = self._groups(matching, window, weights, restricted, bank)
+            jointly = index == 0 and evaluation is None and not self.separate_clipping
+            splits = jointly and self._splits[index]
+            grouped = self._groups(matching, window, weights, restricted, bank, splits)
             groups, keys = grouped.groups, grouped.keys
-            if index == 0 and evaluation is None and not self.separate_clipping:
-                nll, induced = view.joint(outputs, window.targets, groups)
+            alone = None
+            if jointly:
+                found_jointly = view.joint(outputs, window.targets, groups)
+                nll, induced = found_jointly[:2]
+                alone = getattr(found_jointly, "alone", None)
             else:
                 own = groups._replace(rows=tf.range(tf.size(groups.rows)))
                 logits = view.logits(source, groups.rows)
@@ -186,6 +197,10 @@ class InBatchContexts(tf.Module):
             group_weights = tf.math.unsorted_segment_sum(
                 tf.gather(weights, batch.rows), batch.groups, tf.size(batch.counts)
             )
+            if alone is not None:
+                induced = tf.concat([induced, tf.gather(alone, grouped.alone)], 0)
+                own = tf.gather(weights, grouped.alone)
+                group_weights = tf.concat([group_weights, own], 0)
             found.append(
                 Induced(induced, group_weights, grouped.counts, self.min_count)
             )
@@ -200,7 +215,9 @@ class InBatchContexts(tf.Module):
         weights: tf.Tensor,
         restricted: RestrictedModel,
         bank: PredictionBank | None,
+        splits: bool,
     ) -> _Grouped:
+        """Groups the positions of a batch; `splits`: those alone apart from others."""
         length = restricted.context_length
         contexts = short_contexts(tokens_of(window.inputs), length)
         seen = restricted.coarse(contexts)
@@ -217,11 +234,18 @@ class InBatchContexts(tf.Module):
             draw = bank.draw(unique_keys, tf.maximum(target - counts, 0))
             counts += draw.counts
         # Without groups, IMM costs next to nothing until a start rule lets it begin.
-        keep = tf.logical_and(counts >= self.min_count, window.active)
+        least = 2 if splits else self.min_count
+        keep = tf.logical_and(counts >= least, window.active)
         flat_contexts = tf.reshape(contexts, [tf.size(keys), length])
         batch = keep_groups(rows, group_of, flat_contexts, keep)
         wanted = batch.contexts[:, 0] if length == 1 else batch.contexts
         groups = Groups(batch.rows, batch.groups, restricted.probs(wanted))
+        alone = tf.zeros([0], tf.int32)
+        if splits:
+            single = tf.logical_and(counts == 1, window.active)
+            alone = tf.boolean_mask(rows, tf.gather(single, group_of))
+            probs = restricted.sparse_probs(tf.gather(flat_contexts, alone))
+            groups = groups._replace(alone=probs.at(alone, tf.size(keys)))
         if draw is not None:
             in_kept = tf.gather(keep, draw.groups)
             numbers = tf.cumsum(tf.cast(keep, tf.int32)) - 1
@@ -238,15 +262,24 @@ class InBatchContexts(tf.Module):
                 bank_counts=tf.boolean_mask(draw.counts, keep),
             )
         return _Grouped(
-            batch, groups, rows, tf.gather(flat_keys, rows), tf.gather(counts, group_of)
+            batch,
+            groups,
+            alone,
+            rows,
+            tf.gather(flat_keys, rows),
+            tf.gather(counts, group_of),
         )
 
 
 class _Grouped(NamedTuple):
-    """The groups of a batch, and the positions that took part with their keys."""
+    """The groups of a batch, and the positions that took part with their keys.
+
+    Those that are `alone` are in no group of the batch.
+    """
 
     batch: BatchGroups
     groups: Groups
+    alone: tf.Tensor
     rows: tf.Tensor
     keys: tf.Tensor
     counts: tf.Tensor

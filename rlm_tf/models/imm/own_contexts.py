@@ -11,7 +11,6 @@ from rlm_tf.models.imm.matching import Induced, Matched, Matching, Window
 from rlm_tf.models.imm.short_contexts import position_weights, short_contexts
 from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.objectives.soft_targets import cross_entropy_with_soft_targets
-from rlm_tf.restricted.ngrams.backoff_model import BackoffModel
 from rlm_tf.restricted.restricted_model import RestrictedModel
 from rlm_tf.restricted.sparse_probs import SparseProbs
 
@@ -55,8 +54,7 @@ class OwnContexts(tf.Module):
                 "at every step."
             )
         self._sparse = [
-            isinstance(restricted, BackoffModel) and restricted.is_additive()
-            for restricted in matching.restricted_models
+            restricted.has_sparse_probs() for restricted in matching.restricted_models
         ]
 
     def match(self, matching: Matching, window: Window) -> Matched:
@@ -91,6 +89,6 @@ class OwnContexts(tf.Module):
         length = restricted.context_length
         contexts = short_contexts(tokens, length)
         flat = tf.reshape(contexts, [tf.size(tokens), length])
-        if self._sparse[index] and isinstance(restricted, BackoffModel):
+        if self._sparse[index]:
             return restricted.sparse_probs(flat)
         return restricted.probs(flat[:, 0] if length == 1 else flat)

@@ -16,7 +16,11 @@ import tensorflow as tf
 from rlm_tf.models.given_logits import token_logits
 from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.numerics import at_least_single
-from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
+from rlm_tf.objectives.cross_entropy_with_imm import (
+    JointLoss,
+    SplitJointLoss,
+    cross_entropy_with_imm,
+)
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.soft_targets import (
     Distributions,
@@ -135,7 +139,7 @@ class LanguageModelInterface:
 
     def joint(
         self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss:
+    ) -> JointLoss | SplitJointLoss:
         """Returns negative log-likelihood `[B, T]` and induced loss `[G]` together."""
         return cross_entropy_with_imm(outputs, targets, groups)
 
@@ -313,7 +317,7 @@ class MemoryInterface(StatesInterface):
 
     def joint(
         self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss:
+    ) -> JointLoss | SplitJointLoss:
         return self.model.joint_nll(outputs, targets, groups)
 
     def joint_soft(

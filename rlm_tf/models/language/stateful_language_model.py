@@ -21,7 +21,11 @@ from rlm_tf.models.language.dropout_samples import (
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
-from rlm_tf.objectives.cross_entropy_with_imm import JointLoss, cross_entropy_with_imm
+from rlm_tf.objectives.cross_entropy_with_imm import (
+    JointLoss,
+    SplitJointLoss,
+    cross_entropy_with_imm,
+)
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.soft_targets import (
     Distributions,
@@ -253,7 +257,7 @@ class StatefulLanguageModel(ObjectiveModel):
 
     def joint_nll(
         self, features: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss:
+    ) -> JointLoss | SplitJointLoss:
         """Returns `nll` `[B, T]` and the in-batch induced loss `[G]` in one softmax."""
         if self._has_samples(features):
             return cross_entropy_with_imm(self.output_logits(features), targets, groups)

@@ -175,22 +175,16 @@ class BackoffModel(RestrictedModel):
     def probs(self, short_contexts: TensorLike) -> tf.Tensor:
         return self._rows(short_contexts, log_space=False)
 
-    def is_additive(self) -> bool:
-        """Whether no n-gram has less than its back-off share, as in all files of ours.
+    def has_sparse_probs(self) -> bool:
+        """Whether no n-gram has less than its back-off share; in ARPA files some may.
 
-        ARPA files may have such.
+        Such a share `probs` lifts to 0, if it is negative, and a sum could not.
         """
-        return all(np.all(level.extra >= 0) for level in self.tables().levels)
+        self._known_vocabulary_size()
+        least = [tf.reduce_min(_tensor(weights["extra"])) for weights in self._levels]
+        return all(float(each) >= 0 for each in least)
 
     def sparse_probs(self, short_contexts: TensorLike) -> SparseProbs:
-        """Returns `probs(short_contexts)` as the few words that differ from unigrams.
-
-        Exact where `is_additive()`; elsewhere `probs` lifts what is negative to 0, and
-        this does not.
-
-        Args:
-            short_contexts: As in `log_probs`.
-        """
         contexts = self._context_matrix(short_contexts)
         size = self._known_vocabulary_size()
         shares = tf.fill([tf.shape(contexts)[0]], 1.0 - self.floor)

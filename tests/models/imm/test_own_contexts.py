@@ -54,7 +54,7 @@ def _steps(contexts, restricted, **options):
 def test_steps_are_those_of_dense_distributions(monkeypatch):
     restricted = fixtures.restricted_model(3)
     sparse = _steps(OwnContexts(), restricted)
-    monkeypatch.setattr(KneserNey, "is_additive", lambda self: False)
+    monkeypatch.setattr(KneserNey, "has_sparse_probs", lambda self: False)
     np.testing.assert_allclose(_steps(OwnContexts(), restricted), sparse, atol=1e-6)
     apart = OwnContexts(separate_clipping=True)
     np.testing.assert_allclose(_steps(apart, restricted), sparse, atol=1e-6)
@@ -124,7 +124,7 @@ def test_mistakes():
 def test_sparse_rows_are_the_rows(order, floor):
     restricted = fixtures.restricted_model(order).with_floor(floor)
     contexts = np.random.default_rng(1).integers(0, 7, [9, order - 1])
-    assert restricted.is_additive()
+    assert restricted.has_sparse_probs()
     sparse = restricted.sparse_probs(contexts)
     np.testing.assert_allclose(
         sparse.dense(), restricted.probs_numpy(contexts), atol=1e-6
@@ -139,4 +139,4 @@ def test_words_below_their_share_are_not_additive():
     tables.levels[0].extra[0] = -0.1
     other = KneserNey(2)
     other.set_tables(tables)
-    assert not other.is_additive()
+    assert not other.has_sparse_probs()
