@@ -157,18 +157,8 @@ class SoftmaxOutput(keras.layers.Layer):
         Raises:
             ValueError: If the axes of `targets` are not the leading ones of `features`.
         """
-        check_shapes(
-            type(self).__name__,
-            features=(features[..., 0], "..."),
-            targets=(targets, "..."),
-        )
-        kernel = self.kernel if self.own_kernel else tied_kernel
-        kernel = tf.cast(kernel, features.dtype)
-        rows = tf.reshape(features, [-1, features.shape[-1]])
-        log_probs = self.row_log_probs(rows, kernel, tf.reshape(targets, [-1]))
-        log_probs = tf.reshape(log_probs, tf.shape(features)[:-1])
-        log_probs.set_shape(features.shape[:-1])
-        return log_probs
+        rows, kernel, flat = self._flat(features, targets, tied_kernel)
+        return _as_axes(self.row_log_probs(rows, kernel, flat), features)
 
     def row_log_probs(
         self, rows: tf.Tensor, kernel: tf.Tensor, targets: tf.Tensor
@@ -196,21 +186,10 @@ class SoftmaxOutput(keras.layers.Layer):
             `cross_entropy` `[...]`, `induced` `[G]` and, where groups have rows on
             their own, `alone` `[N]`, nats, float32 or wider.
         """
-        check_shapes(
-            type(self).__name__,
-            features=(features[..., 0], "..."),
-            targets=(targets, "..."),
-        )
-        kernel = self.kernel if self.own_kernel else tied_kernel
-        kernel = tf.cast(kernel, features.dtype)
+        rows, kernel, flat = self._flat(features, targets, tied_kernel)
         bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
-        rows = tf.reshape(features, [-1, features.shape[-1]])
-        found = linear_cross_entropy_with_imm(
-            rows, kernel, bias, tf.reshape(targets, [-1]), groups
-        )
-        loss = tf.reshape(found.cross_entropy, tf.shape(features)[:-1])
-        loss.set_shape(features.shape[:-1])
-        return found._replace(cross_entropy=loss)
+        found = linear_cross_entropy_with_imm(rows, kernel, bias, flat, groups)
+        return found._replace(cross_entropy=_as_axes(found.cross_entropy, features))
 
     def joint_soft(
         self,
@@ -230,20 +209,9 @@ class SoftmaxOutput(keras.layers.Layer):
         Returns:
             `cross_entropy` `[...]` and `soft` `[N]`, nats, float32 or wider.
         """
-        check_shapes(
-            type(self).__name__,
-            features=(features[..., 0], "..."),
-            targets=(targets, "..."),
-        )
-        kernel = self.kernel if self.own_kernel else tied_kernel
-        kernel = tf.cast(kernel, features.dtype)
-        rows = tf.reshape(features, [-1, features.shape[-1]])
-        loss, soft = self.row_soft_losses(
-            rows, kernel, tf.reshape(targets, [-1]), probs
-        )
-        loss = tf.reshape(loss, tf.shape(features)[:-1])
-        loss.set_shape(features.shape[:-1])
-        return SoftTargetLoss(loss, soft)
+        rows, kernel, flat = self._flat(features, targets, tied_kernel)
+        loss, soft = self.row_soft_losses(rows, kernel, flat, probs)
+        return SoftTargetLoss(_as_axes(loss, features), soft)
 
     def row_soft_losses(
         self,
@@ -258,6 +226,20 @@ class SoftmaxOutput(keras.layers.Layer):
             rows, kernel, bias, targets, probs
         )
 
+    def _flat(
+        self, features: tf.Tensor, targets: tf.Tensor, tied_kernel: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns features `[N, D]`, the kernel in their dtype, and targets `[N]`."""
+        check_shapes(
+            type(self).__name__,
+            features=(features[..., 0], "..."),
+            targets=(targets, "..."),
+        )
+        kernel = self.kernel if self.own_kernel else tied_kernel
+        kernel = tf.cast(kernel, features.dtype)
+        rows = tf.reshape(features, [-1, features.shape[-1]])
+        return rows, kernel, tf.reshape(targets, [-1])
+
     # === Config ===
 
     def get_config(self) -> dict[str, Any]:
@@ -269,3 +251,10 @@ class SoftmaxOutput(keras.layers.Layer):
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }
+
+
+def _as_axes(values: tf.Tensor, features: tf.Tensor) -> tf.Tensor:
+    """Returns values `[N]` with the axes of features `[..., D]` but for the last."""
+    values = tf.reshape(values, tf.shape(features)[:-1])
+    values.set_shape(features.shape[:-1])
+    return values
