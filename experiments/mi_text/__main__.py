@@ -5,8 +5,8 @@
 Parts: `real` (each corpus whole, as the paper has it), `gaps` (equal lengths, against
 the gap), `critics` (does the order of texts survive the critic?), `lengths` (against
 the length of the text), `controls` (words and sentences shuffled), `steps` (critics
-that are trained for longer) and `seeds` (gaps, lengths and controls with other first
-weights of critics).
+that are trained for longer) and `seed_1` and `seed_2` (gaps, lengths and controls
+with other first weights of critics).
 """
 
 from __future__ import annotations

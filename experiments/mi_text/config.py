@@ -7,8 +7,9 @@ import dataclasses
 from rlm_tf.command_line.flags import setting
 from rlm_tf.commands.information.settings import CRITICS
 
-PARTS = ("real", "gaps", "critics", "lengths", "controls", "steps", "seeds")
-# Parts that `seeds` makes anew.
+# Parts that make `REPEATED` anew, and the seeds with which they do.
+OTHER_SEEDS = {"seed_1": 1, "seed_2": 2}
+PARTS = ("real", "gaps", "critics", "lengths", "controls", "steps", *OTHER_SEEDS)
 REPEATED = ("gaps", "lengths", "controls")
 
 
@@ -38,9 +39,6 @@ class TextConfig:
         (0.7, 0.85), "Shares of positions that are dropped meanwhile."
     )
     steps_folds: int = setting(5, "The same of these.")
-    seeds_of: tuple[int, ...] = setting(
-        (1, 2), f"Other seeds, with which {', '.join(REPEATED)} are estimated anew."
-    )
     seed: int = setting(0, "Of critics, batches and shuffling.")
 
     def check(self) -> None:
@@ -66,12 +64,13 @@ class TextConfig:
             raise ValueError("--segment, --lengths_of and --steps_of must be positive.")
         if any(not 0 <= rate < 1 for rate in self.steps_dropouts):
             raise ValueError("--steps_dropouts must lie in [0, 1).")
-        if min(*self.gaps_of, self.gap, self.seed, *self.seeds_of) < 0:
+        if min(*self.gaps_of, self.gap, self.seed) < 0:
+            raise ValueError("--gap, --gaps_of and --seed must not be negative.")
+        if self.seed in OTHER_SEEDS.values():
             raise ValueError(
-                "--gap, --gaps_of, --seed and --seeds_of must not be negative."
+                f"--seed must not be {self.seed}, which other parts have: "
+                f"{', '.join(OTHER_SEEDS)}."
             )
-        if len({self.seed, *self.seeds_of}) <= len(self.seeds_of):
-            raise ValueError("--seeds_of must differ, and from --seed.")
 
 
 PRESETS = {
@@ -91,7 +90,6 @@ PRESETS = {
         steps_of=(100,),
         steps_dropouts=(0.0,),
         steps_folds=2,
-        seeds_of=(1,),
     ),
     "small": TextConfig(),
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.mi_text.config import REPEATED, TextConfig
+from experiments.mi_text.config import OTHER_SEEDS, REPEATED, TextConfig
 from rlm_tf.commands.information.estimating import CONTROLS, Job, estimates
 from rlm_tf.commands.information.sources import Streams
 from rlm_tf.data import load_corpus
@@ -93,15 +93,23 @@ def steps(config: TextConfig, folder: pathlib.Path) -> Row:
     return {"rows": rows}
 
 
-def seeds(config: TextConfig, folder: pathlib.Path) -> Row:
+def seed_1(config: TextConfig, folder: pathlib.Path) -> Row:
     """Estimates again what most is said of, with other first weights and batches."""
+    return _repeated(OTHER_SEEDS["seed_1"], config, folder)
+
+
+def seed_2(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Estimates the same once more."""
+    return _repeated(OTHER_SEEDS["seed_2"], config, folder)
+
+
+def _repeated(seed: int, config: TextConfig, folder: pathlib.Path) -> Row:
     makers = {"gaps": gaps, "lengths": lengths, "controls": controls}
+    other = dataclasses.replace(config, seed=seed)
     rows: list[Row] = []
-    for seed in config.seeds_of:
-        other = dataclasses.replace(config, seed=seed)
-        for part in REPEATED:
-            found = makers[part](other, folder / str(seed) / part)["rows"]
-            rows += [{**row, "part": part, "seed": seed} for row in found]
+    for part in REPEATED:
+        found = makers[part](other, folder / part)["rows"]
+        rows += [{**row, "part": part, "seed": seed} for row in found]
     return {"rows": rows}
 
 

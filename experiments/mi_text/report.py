@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, save, table
 from experiments.kit.paired import LEAST_PAIRS
-from experiments.mi_text.config import REPEATED
+from experiments.mi_text.config import OTHER_SEEDS, REPEATED
 from rlm_tf.evaluation.information.segment_information import estimate
 
 Numbers = Mapping[str, Any]
@@ -66,7 +66,9 @@ def with_seeds(parts: Mapping[str, Numbers]) -> dict[str, Numbers]:
     The error of folds that are means of seeds holds both: what texts and blocks make,
     and what first weights of critics make.
     """
-    others = parts.get("seeds", {"rows": ()})["rows"]
+    others = [
+        row for name in OTHER_SEEDS if name in parts for row in parts[name]["rows"]
+    ]
     found = dict(parts)
     for part in REPEATED:
         if part in parts:

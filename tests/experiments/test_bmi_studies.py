@@ -180,7 +180,8 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
         "lengths": 4,
         "controls": 4,
         "steps": 4,
-        "seeds": 12,
+        "seed_1": 12,
+        "seed_2": 12,
     }
     assert [row["gap"] for row in rows["gaps"]] == [0, 3, 0, 3]
     assert [row["critic"] for row in rows["critics"]] == 2 * ["separable"] + 2 * ["mlp"]
@@ -189,11 +190,12 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
     assert kinds == 2 * ["words", "sentences"]
     assert all("shuffled" in row for row in rows["real"] + rows["gaps"])
     # No two estimates share the file of their folds.
-    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 34
+    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 46
     critics = [critic for *_, critic, _, folder in asked if "critics" in str(folder)]
     assert critics == ["separable", "separable", "mlp", "mlp"]
     assert {computed for *_, computed, _ in asked} == {2}
-    assert [row["part"] for row in rows["seeds"]] == [
+    assert {row["seed"] for row in rows["seed_1"]} == {1}
+    assert [row["part"] for row in rows["seed_2"]] == [
         part for part in ("gaps", "lengths", "controls") for _ in range(4)
     ]
     report = text_report.report(
@@ -225,7 +227,10 @@ def test_folds_of_mi_text_are_means_of_seeds():
             ("b", 2, 1),
         )
     ]
-    several = {**once, "seeds": {"rows": others}}
+    several = dict(once)
+    for seed in (1, 2):
+        own = [row for row in others if row["seed"] == seed]
+        several[f"seed_{seed}"] = {"rows": own}
     line = "| 0 | 0.300 ± 0.100 | 1.100 ± 0.100 | 0.300 ± 0.100 | 1.100 ± 0.100 | "
     found = text_report.tables(several)["gaps"]
     assert line + "**+0.800 ± 0.283** | 0.173 |" in found

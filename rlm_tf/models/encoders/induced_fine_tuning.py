@@ -27,8 +27,13 @@ from rlm_tf.objective_model.term import (
     TermSpec,
     check_coefficient,
 )
+from rlm_tf.objectives.cross_entropy_with_imm import (
+    JointLoss,
+    SplitJointLoss,
+    cross_entropy_with_imm,
+)
 from rlm_tf.objectives.imm import induced_cross_entropy
-from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
+from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.replaced_tokens import generator_loss
 from rlm_tf.restricted.restricted_model import RestrictedModel
 from rlm_tf.seeds import Seeds
@@ -371,11 +376,10 @@ class _Predictions:
 
     def joint(
         self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        own = groups._replace(rows=tf.range(tf.size(groups.rows)))
-        logits = self.logits(outputs, groups.rows)
-        induced = grouped_induced_cross_entropy(logits, own).loss
-        return self.nll(outputs, targets), induced
+    ) -> JointLoss | SplitJointLoss:
+        flat = tf.reshape(outputs, [-1, self.training_feature_width])
+        targets = tf.reshape(targets, [-1])
+        return cross_entropy_with_imm(self._model.logits(flat), targets, groups)
 
 
 def _check_restricted(name: str, restricted: RestrictedModel, size: int) -> None:
