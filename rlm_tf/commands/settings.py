@@ -23,6 +23,8 @@ DROPOUTS = {
     "lstm": ("inputs", "between layers", "states", "outputs"),
     "transformer": ("inputs and in blocks", "outputs"),
 }
+# Of an ensemble.
+_MOST_MODELS = 100
 # What the discriminator of BMI sees of a line.
 _POOLINGS = ("max", "mean", "last")
 EMBEDDED = "python-docs"
@@ -88,6 +90,11 @@ class TrainSettings:
         None, "The epoch after which the second phase begins."
     )
 
+    ensemble: int = setting(
+        1,
+        "Models of this seed and the next ones that are trained one after the other "
+        "within the time, and served as their mean.",
+    )
     architecture: str = setting("lstm", f"The network: {' or '.join(DROPOUTS)}.")
     width: int | None = setting(None, "Width of embedding and layers.")
     num_layers: int | None = setting(
@@ -280,6 +287,7 @@ def check_train_settings(settings: TrainSettings) -> None:
         ("window", 1, math.inf),
         ("bmi_switch", 1, math.inf),
         ("bmi_half_life", 1, math.inf),
+        ("ensemble", 1, _MOST_MODELS),
     ):
         value = getattr(settings, name)
         if value is not None and not least <= value <= most:
@@ -287,6 +295,16 @@ def check_train_settings(settings: TrainSettings) -> None:
             raise ValueError(
                 f"--{name} must be at least {least}{upper}, found {value}."
             )
+    if settings.ensemble > 1 and settings.bmi:
+        raise ValueError(
+            f"--ensemble={settings.ensemble} and --bmi do not go together: pairs are "
+            "scored by one model."
+        )
+    if settings.ensemble > 1 and settings.architecture != "lstm":
+        raise ValueError(
+            f"--ensemble={settings.ensemble} needs --architecture=lstm, found "
+            f"{settings.architecture}: the models carry states."
+        )
     _check_bmi(settings)
     for name in (
         "minutes",

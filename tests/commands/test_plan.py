@@ -135,6 +135,10 @@ def test_what_comes_after_training_is_left_time():
     assert few - many == pytest.approx(1.5 * 400 * 0.1)
     assert few - seconds(held_out_tokens=70_000, n_gram_seconds=7.0) == 7.0
     assert seconds(held_out_tokens=10**8) == pytest.approx(280 / 2)
+    # Three models are trained, and measured.
+    plan = dataclasses.replace(plan, ensemble=3)
+    assert seconds() == pytest.approx((280 - 60) / 3)
+    assert few - 3 * seconds(held_out_tokens=70_000) == pytest.approx(2 * 1.5 * 10)
 
 
 def test_costs_and_steps():

@@ -56,6 +56,12 @@ def test_valid_settings_pass(valid):
         ({"dropouts": (0.1, 0.2, 0.3, 1.0)}, "must be 4 rates"),
         ({"coefficient": -1.0}, "--coefficient must be finite"),
         ({"strategy": "tpu"}, "--strategy must be default"),
+        ({"ensemble": 0}, "--ensemble must be at least 1 and at most 100, found 0"),
+        ({"ensemble": 2, "bmi": True}, "--ensemble=2 and --bmi do not go together"),
+        (
+            {"ensemble": 2, "architecture": "transformer"},
+            "--ensemble=2 needs --architecture=lstm, found transformer",
+        ),
     ],
 )
 def test_mistakes_are_named(valid, options, message):

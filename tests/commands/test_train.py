@@ -19,7 +19,7 @@ from rlm_tf.command_line import run_lock
 from rlm_tf.commands import compare, settings, using
 from rlm_tf.commands.model_folder import load_folder
 from rlm_tf.commands.settings import TrainSettings
-from rlm_tf.commands.training import reading, running
+from rlm_tf.commands.training import fitting, reading, running
 from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.evaluation import interpolate, restricted_target_log_probs, target_log_probs
 from rlm_tf.serving.arguments import MAX_TEXT_BYTES
@@ -325,6 +325,49 @@ def test_minutes_and_text_that_is_only_counted(small, trained, tmp_path, capsys)
     assert perplexity[0] < perplexity[1]
     assert load_folder(str(folder), "test").mixture is None
     assert "bits per byte of the test text" in (folder / "report.md").read_text()
+
+
+@pytest.mark.landing
+def test_several_models_are_trained_and_their_mean_is_served(
+    small, trained, tmp_path, capsys, monkeypatch
+):
+    given = dataclasses.replace(small, output_dir=str(tmp_path / "mean"), ensemble=2)
+    folder, fit = tmp_path / "mean", fitting.fit
+
+    def killed(plan, *others, **options):
+        if plan.seed == 2:
+            raise KeyboardInterrupt
+        return fit(plan, *others, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(fitting, "fit", killed)
+        running.run(given)
+    assert not (folder / "results.json").exists()
+    running.run(given)
+    shown = capsys.readouterr().out
+    assert "ensemble: 2 models, of seeds 1 to 2" in shown
+    assert "trained before: 2 epochs" in shown
+    found = load_folder(str(folder), "test")
+    scores = {name: row["test"] for name, row in found.results["scores"].items()}
+    assert [each["seed"] for each in found.results["training"]["models"]] == [1, 2]
+    # The first is what the same command without --ensemble trains.
+    alone = json.loads((trained / "results.json").read_text())["scores"]["model"]
+    assert scores["first model"] == pytest.approx(alone["test"], rel=1e-6)
+    test = found.vocabulary.encode(reading.read_texts(given).splits["test"])
+    eos = found.vocabulary.eos_id
+    each = [
+        target_log_probs(model, test, 1, 35, prefix=eos) for model in found.model.models
+    ]
+    nats = -np.mean(np.logaddexp(*each) - np.log(2))
+    assert scores["model"]["nats_per_token"] == pytest.approx(nats, rel=1e-5)
+    assert nats < np.mean([-one.mean() for one in each])
+    using.generate(
+        settings.GenerateSettings(
+            model=str(folder), prompt="The object", max_tokens=5, temperature=0.0
+        )
+    )
+    assert capsys.readouterr().out.startswith("The object")
+    assert "2 models, on average 2 epochs" in (folder / "report.md").read_text()
 
 
 @pytest.mark.landing

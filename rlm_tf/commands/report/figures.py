@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,11 +32,11 @@ def drawn(written: io.BytesIO) -> Iterator[Axes]:
     plt.close(figure)
 
 
-def curve(evaluations: list[dict[str, Any]], steps: int, n_gram: float) -> bytes:
+def curve(curves: Sequence[list[dict[str, Any]]], steps: int, n_gram: float) -> bytes:
     """Draws validation perplexity while training, beside the n-gram's.
 
     Args:
-        evaluations: Of the averages.
+        curves: Of each model, the evaluations of its averages.
         steps: Of an epoch.
         n_gram: The n-gram's perplexity.
 
@@ -44,19 +44,26 @@ def curve(evaluations: list[dict[str, Any]], steps: int, n_gram: float) -> bytes
         A PNG.
     """
     written = io.BytesIO()
-    epochs = [row["step"] / steps for row in evaluations]
     with drawn(written) as axes:
         for name, label, colour in (
             ("raw_loss", "weights themselves", _GREY),
             ("loss", "averaged weights", _BLUE),
         ):
-            found = [
-                math.exp(min(row.get(name, row["loss"]), 20)) for row in evaluations
-            ]
-            axes.plot(epochs, found, label=label, color=colour, marker=".", lw=1.2)
+            for number, evaluations in enumerate(curves):
+                axes.plot(
+                    [row["step"] / steps for row in evaluations],
+                    [
+                        math.exp(min(row.get(name, row["loss"]), 20))
+                        for row in evaluations
+                    ],
+                    label=None if number else label,
+                    color=colour,
+                    marker=".",
+                    lw=1.2,
+                )
         axes.axhline(n_gram, color=_ORANGE, ls="--", label="n-gram")
         axes.set_yscale("log")
-        lowest = min(math.exp(row["loss"]) for row in evaluations)
+        lowest = min(math.exp(row["loss"]) for rows in curves for row in rows)
         axes.set_ylim(min(lowest, n_gram) / 1.1, 3 * max(lowest, n_gram))
         axes.set(xlabel="epoch", ylabel="validation perplexity")
         axes.yaxis.set_major_formatter(matplotlib.ticker.ScalarFormatter())

@@ -76,7 +76,7 @@ def write(
     model: keras.Model,
     n_gram: KneserNey,
     log_probs: dict[str, dict[str, np.ndarray]],
-    evaluations: list[dict[str, Any]],
+    curves: Sequence[list[dict[str, Any]]],
     steps: int,
 ) -> None:
     """Writes report.md, its figures, and report.html.
@@ -88,7 +88,7 @@ def write(
         model: The trained model.
         n_gram: The n-gram model.
         log_probs: By model and split.
-        evaluations: Of the averages in training.
+        curves: Of each model, the evaluations of its averages in training.
         steps: Of an epoch.
     """
     page = Page(f"Language model of {pathlib.Path(results['text']).name}")
@@ -105,13 +105,13 @@ def write(
     page.heading("Training")
     training = results["training"]
     epochs = number_of("epoch", training["epochs"])
-    page.paragraph(
-        f"{epochs} in {training['seconds'] / 60:.1f} min; it ended because "
-        f"{training['ended']}."
-    )
+    said = f"{epochs} in {training['seconds'] / 60:.1f} min; it ended because"
+    if len(curves) > 1:
+        said = f"{len(curves)} models, on average {said}, of the last one,"
+    page.paragraph(f"{said} {training['ended']}.")
     page.figure(
         "curve",
-        figures.curve(evaluations, steps, scores["n-gram"]["valid"]["perplexity"]),
+        figures.curve(curves, steps, scores["n-gram"]["valid"]["perplexity"]),
         "Validation perplexity while training, and that of the n-gram",
     )
     eos, test = corpus.vocabulary.eos_id, corpus.test
@@ -196,6 +196,8 @@ def _about_rows(results: dict[str, Any]) -> Sequence[str]:
             f"temperature: {results['temperature']:.3f}, of the model, in the mixture "
             "and the SavedModel, too"
         )
+    if "first model" in results["scores"]:
+        lines.append("first model: the first of several alone; model: their mean")
     if results["dynamic_rate"] is not None:
         lines.append(
             "dynamic evaluation: the model goes on learning from the text it has "

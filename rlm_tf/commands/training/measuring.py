@@ -60,6 +60,13 @@ class Measured(NamedTuple):
     mu: float
     temperature: float
 
+    def add_first(
+        self, model: keras.Model, texts: Mapping[str, Text], prefix: int
+    ) -> None:
+        """Adds the first of several models, at temperature 1; arguments as below."""
+        (found,) = model_log_probs(model, texts, [1.0], prefix)
+        self.log_probs["first model"] = found
+
 
 def n_gram_log_probs(model: RestrictedModel, text: Text, prefix: int) -> np.ndarray:
     """Returns the log-probabilities that an n-gram model gives a text."""

@@ -59,6 +59,8 @@ class Plan:
         seed: Of the run.
         reasons: Why, by attribute.
         architecture: lstm or transformer.
+        ensemble: How many models are trained, each for `seconds` or `epochs`, with the
+            seed and those after it.
         bmi: Whether there is BMI.
         bmi_weight: Its weight.
         bmi_raml_weight: Of the second phase; None: the same.
@@ -89,6 +91,7 @@ class Plan:
     seed: int
     reasons: dict[str, str]
     architecture: str = "lstm"
+    ensemble: int = 1
     bmi: bool = False
     bmi_weight: float = 0.1
     bmi_raml_weight: float | None = None
@@ -114,6 +117,11 @@ class Plan:
             else "off",
             "imm": imm,
         }
+        if self.ensemble > 1:
+            last = self.seed + self.ensemble - 1
+            shown["ensemble"] = (
+                f"{self.ensemble} models, of seeds {self.seed} to {last}"
+            )
         if self.bmi:
             phase = "Phase I"
             if self.bmi_phase_two is not None:
@@ -167,6 +175,9 @@ def first_plan(
     with_mixture = "no gain beside a mixture" if settings.mixture else "no mixture"
     imm = chosen("imm", not settings.mixture, with_mixture)
     reasons["bmi"] = "--bmi"
+    reasons["ensemble"] = "--ensemble; each has an equal part of the time"
+    if settings.epochs is not None:
+        reasons["ensemble"] = "--ensemble; each for all epochs"
     matched = settings.order if amounts.counted else 2
     coefficient = settings.coefficient
     if coefficient is None:
@@ -195,6 +206,7 @@ def first_plan(
         seed=settings.seed,
         reasons=reasons,
         architecture=settings.architecture,
+        ensemble=settings.ensemble,
         bmi=settings.bmi,
         bmi_weight=settings.bmi_weight,
         bmi_raml_weight=settings.bmi_raml_weight,
@@ -231,9 +243,10 @@ def fit_to_time(
 
     def training_seconds(each: float) -> float:
         token = each / (plan.batch_size * plan.window)
-        after = _EXPORT_SECONDS + _MEASURING * held_out_tokens * token + n_gram_seconds
+        measuring = _MEASURING * held_out_tokens * token * plan.ensemble
+        after = _EXPORT_SECONDS + measuring + n_gram_seconds
         until = min(60 * settings.minutes * _TRAINING_SHARE - spent, left - after)
-        return max(until, left * _LEAST_SHARE, _LEAST_SECONDS)
+        return max(until, left * _LEAST_SHARE, _LEAST_SECONDS) / plan.ensemble
 
     steps = steps_of(train_tokens, plan.batch_size, plan.window)
     least = _LEAST_EPOCHS[train_tokens < _SMALL]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from rlm_tf.averaging import WeightAveraging
 from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
@@ -19,8 +18,13 @@ from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands import model_folder
 from rlm_tf.commands.report import writing
 from rlm_tf.commands.settings import RESULTS, SETTINGS, TrainSettings
-from rlm_tf.commands.training import fitting, measuring, reading, vocabularies
-from rlm_tf.commands.training.pairs import outcome, to_keep
+from rlm_tf.commands.training import (
+    fitting,
+    measuring,
+    members,
+    reading,
+    vocabularies,
+)
 from rlm_tf.commands.training.plan import (
     Amounts,
     Plan,
@@ -43,6 +47,7 @@ _FILES = (
     RESULTS,
     model_folder.PLAN,
     model_folder.MODEL,
+    members.MODELS,
     model_folder.VOCABULARY,
     model_folder.N_GRAM,
     model_folder.SAVED_MODEL,
@@ -96,8 +101,9 @@ class Run:
         time_text = number_of("epoch", plan.epochs)
         if plan.seconds is not None:
             time_text = f"{plan.seconds / 60:.1f} min"
-        print(f"training for at most {time_text}", flush=True)
-        fitted = fitting.fit(
+        each = " each" if plan.ensemble > 1 else ""
+        print(f"training for at most {time_text}{each}", flush=True)
+        trained = members.train(
             plan,
             corpus,
             matched,
@@ -105,11 +111,7 @@ class Run:
             strategy=self.settings.strategy,
             resume=self.settings.resume,
         )
-        after = number_of("epoch", fitted.epochs)
-        print(f"training ended after {after}: {fitted.why}", flush=True)
-        if plan.bmi:
-            print(outcome(plan, corpus, fitted.curve), flush=True)
-        self._finish(texts, corpus, n_gram, n_gram_row, plan, fitted)
+        self._finish(texts, corpus, n_gram, n_gram_row, plan, trained)
 
     # === Before training ===
 
@@ -130,7 +132,12 @@ class Run:
             result=RESULTS,
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,
-            defaults={"bmi": False, "bmi_weight": 0.1, "bmi_pooling": "max"},
+            defaults={
+                "bmi": False,
+                "bmi_weight": 0.1,
+                "bmi_pooling": "max",
+                "ensemble": 1,
+            },
         )
 
     def read_corpus(self, texts: reading.Texts) -> tuple[Corpus, np.ndarray | None]:
@@ -243,18 +250,19 @@ class Run:
         n_gram: KneserNey,
         n_gram_row: dict[str, Any],
         plan: Plan,
-        fitted: fitting.Fitted,
+        trained: members.Trained,
     ) -> None:
-        model, eos = language_model_of(fitted.model), corpus.vocabulary.eos_id
-        _put_best(fitted.averages, fitted.model)
-        kept = to_keep(fitted.model)
+        kept, eos = trained.kept, corpus.vocabulary.eos_id
+        model = language_model_of(kept)
         with naming(self.folder / model_folder.MODEL):
             kept.save(self.folder / model_folder.MODEL)
         print("measuring", flush=True)
         held = held_out(corpus)
         measured = measuring.measure(model, n_gram, held, prefix=eos)
         warnings = list(texts.warnings)
-        spent = time.monotonic() - self.began + fitted.earlier
+        if plan.ensemble > 1:
+            measured.add_first(trained.first, held, eos)
+        spent = time.monotonic() - self.began + trained.earlier
         dynamic_rate = self._add_dynamic(measured, model, corpus, held, warnings, spent)
         # TensorFlow Text says how it read the pieces, here, too.
         with native_silence():
@@ -280,12 +288,7 @@ class Run:
             "temperature": measured.temperature,
             "dynamic_rate": dynamic_rate,
             "scores": scores_of(measured.log_probs, held),
-            "training": {
-                "epochs": fitted.epochs,
-                "seconds": fitted.seconds,
-                "ended": fitted.why,
-                "parameters": count_parameters(model),
-            },
+            "training": {**trained.summary(), "parameters": count_parameters(model)},
             "seconds": time.monotonic() - self.began,
             "saved_model_megabytes": _size(path) / 1e6,
         }
@@ -298,7 +301,7 @@ class Run:
             model,
             n_gram,
             measured.log_probs,
-            fitted.averages.evaluations,
+            trained.curves,
             steps,
         )
         write_json(self.folder / RESULTS, results)
@@ -332,6 +335,11 @@ class Run:
         """
         if not self.settings.dynamic:
             return None
+        if self.settings.ensemble > 1:
+            warnings.append(
+                "dynamic evaluation is left out: it is measured of one model only"
+            )
+            return None
         left = None
         if self.settings.epochs is None:
             # A third of it is for the export and the report.
@@ -353,13 +361,6 @@ class Run:
             return None
         measured.log_probs["dynamic evaluation"], rate = found
         return rate
-
-
-def _put_best(averages: WeightAveraging, model: Any) -> None:
-    """Puts the best weights into a model for good."""
-    with averages.best(model):
-        weights = model.get_weights()
-    model.set_weights(weights)
 
 
 def _digest(texts: reading.Texts) -> str:
