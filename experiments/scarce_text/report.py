@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -229,28 +228,6 @@ def kinds(rows: Sequence[Row], name: str) -> str:
         for kind, number in zip(_KINDS[name], tokens, strict=True)
     ]
     return table(("arm", "", *titles), lines, (0, 1))
-
-
-# === Data factor ===
-
-
-def data_factor(
-    target: float, fractions: Sequence[float], perplexities: Sequence[float]
-) -> float:
-    """Returns which share of the text a recipe needs for a perplexity.
-
-    By a line through the logarithms of the two amounts around it, or of the last two
-    at an end.
-
-    Args:
-        target: The perplexity.
-        fractions: Shares of the text, ascending.
-        perplexities: What the recipe has with each.
-    """
-    x, y = np.log(fractions), np.log(perplexities)
-    place = int(np.clip(np.searchsorted(-y, -math.log(target)), 1, len(x) - 1))
-    slope = (x[place] - x[place - 1]) / (y[place] - y[place - 1])
-    return float(np.exp(x[place] + slope * (math.log(target) - y[place])))
 
 
 def draw_curve(rows: Sequence[Row], path: pathlib.Path) -> None:

@@ -17,7 +17,8 @@ from experiments.scarce_text.arms import ARMS, CHOSEN, SPACE, START, chosen
 from experiments.scarce_text.building import compiled_model, zaremba_rate
 from experiments.scarce_text.config import PRESETS, trials_of
 from experiments.scarce_text.explaining import by_kind_of_token
-from experiments.scarce_text.report import data_factor, tables
+from experiments.scarce_text.factors import Curve, data_factor, factors
+from experiments.scarce_text.report import by_arms, tables
 from experiments.scarce_text.running import ScarceRun, runs_of
 from rlm_tf.data import load_corpus
 from rlm_tf.models import InBatchContexts, OwnContexts
@@ -148,9 +149,11 @@ def test_kinds_of_tokens_add_up(corpus):
 def test_data_factor_follows_the_curve():
     fractions = [0.0625, 0.125, 0.25, 0.5]
     perplexities = [400.0, 200.0, 100.0, 50.0]
+    curve = Curve(zip(fractions, perplexities, strict=True))
     for target, share in ((200.0, 0.125), (150.0, 1 / 6), (25.0, 1.0), (800.0, 1 / 32)):
         found = data_factor(target, fractions, perplexities)
         assert found == pytest.approx(share)
+        assert curve.share(target) == found
 
 
 def _row(arm, seed, mixed, study="arms", **more):
@@ -197,6 +200,21 @@ def test_tables():
     of_all = {"kneser-ney-2": score, "kneser-ney-5": score}
     table = tables([_row("none", 1, 190, "counted", counted=of_all)])["counted"]
     assert "| n-gram alone |  |  | 169.00 |  | 169.00 |  |" in table
+
+
+def test_factors_are_shares_of_what_the_recipe_needs():
+    untuned = Curve({0.125: 240.0, 0.25: 170.0, 1.0: 110.0})
+    arms = by_arms([_row("none", 1, 171.0), _row("ensemble-none", 1, 106.0)])
+    curve = [_row("none", 1, 191, fraction=0.125), _row("none", 1, 151, fraction=0.25)]
+    lines = factors(arms, curve, untuned).splitlines()
+    assert (
+        "untuned recipe, alone | tuned `none`, alone | tuned `none`, mixed" in lines[0]
+    )
+    # Of test text mixtures have 170 and 105, which none reaches with all the text.
+    assert lines[2].startswith("| ensemble-none | 105.0 |")
+    assert lines[2].count("*") == 3
+    mixed = 2 ** (np.log(190 / 170) / np.log(190 / 150))
+    assert lines[3] == f"| none | 170.0 | 2.00 | 2.00 | {mixed:.2f} |"
 
 
 @pytest.mark.landing
