@@ -1,5 +1,13 @@
 """What trained models are worth: perplexity, interpolation, cross-validation."""
 
+from rlm_tf.evaluation.calibration import (
+    Fidelity,
+    FittedTemperature,
+    brier_score,
+    expected_calibration_error,
+    fidelity,
+    fit_temperature,
+)
 from rlm_tf.evaluation.corrupted_text import (
     CorruptedText,
     Detection,
@@ -69,6 +77,8 @@ __all__ = [
     "DetectionScores",
     "DynamicEvaluation",
     "Estimate",
+    "Fidelity",
+    "FittedTemperature",
     "GradientSignal",
     "GradientStatistics",
     "GradientVariance",
@@ -83,12 +93,16 @@ __all__ = [
     "SegmentInformation",
     "TwoSidedNGram",
     "VarianceRatio",
+    "brier_score",
     "corrupt",
     "cross_validate_logistic",
     "detect",
     "detection_scores",
     "evaluate",
+    "expected_calibration_error",
+    "fidelity",
     "fit_scaling_law",
+    "fit_temperature",
     "glue_average",
     "gradient_signal",
     "gradient_statistics",

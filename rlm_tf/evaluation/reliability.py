@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_option
+
+# To which bin a confidence on an edge belongs; bins of equal width or of equally many.
+Edges = Literal["left", "right"]
+Bins = Literal["width", "mass"]
 
 
 class Reliability(NamedTuple):
@@ -27,21 +31,34 @@ class Reliability(NamedTuple):
 
 
 def reliability(
-    confidences: np.ndarray, correct: np.ndarray, bins: int = 10
+    confidences: np.ndarray,
+    correct: np.ndarray,
+    bins: int = 10,
+    *,
+    edges: Edges = "left",
+    equal: Bins = "width",
 ) -> Reliability:
     """Returns how often predictions are right, by how sure the model is.
 
-    Bins are of equal width in [0, 1], as in Guo et al. (2017, arXiv 1706.04599).
+    Bins are of equal width in [0, 1], as in Guo et al. (2017, arXiv 1706.04599), or of
+    equally many predictions.
 
     Args:
         confidences: Probability of each most probable token, `[N]`, N >= 1.
         correct: Whether it was the right one, `[N]`.
         bins: Number of bins.
+        edges: Which edge of a bin of equal width is its own: "left" or "right", as in
+            the code of Guo et al.
+        equal: "width", or "mass": the sorted confidences are cut into parts of one
+            size, give or take one.
 
     Raises:
-        ValueError: If shapes differ, there are none, or a confidence is out of range.
+        ValueError: If shapes differ, there are none, or a confidence or an option is
+            out of range.
     """
     check_integer("reliability", "bins", bins, 1)
+    check_option("reliability", "edges", edges, ("left", "right"))
+    check_option("reliability", "equal", equal, ("width", "mass"))
     confidences = np.asarray(confidences, np.float64)
     correct = np.asarray(correct, np.float64)
     if confidences.ndim != 1 or confidences.shape != correct.shape:
@@ -53,10 +70,25 @@ def reliability(
         raise ValueError(
             "reliability: `confidences` must be N >= 1 probabilities in [0, 1]."
         )
-    places = np.minimum((confidences * bins).astype(int), bins - 1)
+    places = _places(confidences, bins, edges, equal)
     counts = np.bincount(places, minlength=bins)
     kept = counts > 0
     sure = np.bincount(places, confidences, bins)[kept] / counts[kept]
     right = np.bincount(places, correct, bins)[kept] / counts[kept]
     error = float(np.sum(counts[kept] * np.abs(sure - right)) / counts.sum())
     return Reliability(sure, right, counts[kept], error)
+
+
+def _places(
+    confidences: np.ndarray, bins: int, edges: Edges, equal: Bins
+) -> np.ndarray:
+    """Returns the bin of each confidence."""
+    if equal == "mass":
+        order = np.argsort(confidences, kind="stable")
+        places = np.empty(len(order), int)
+        places[order] = np.arange(len(order)) * bins // len(order)
+        return places
+    if edges == "left":
+        return np.minimum((confidences * bins).astype(int), bins - 1)
+    found = np.searchsorted(np.linspace(0, 1, bins + 1), confidences, side="left")
+    return np.maximum(found - 1, 0)

@@ -1,5 +1,6 @@
 """Keras metrics, and what they say of themselves."""
 
+from rlm_tf.metrics.calibration import BrierScore, ExpectedCalibrationError
 from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.detection import DetectionF1
 from rlm_tf.metrics.mine_bound import MineBound
@@ -8,7 +9,9 @@ from rlm_tf.metrics.quantiles import Quantiles
 
 __all__ = [
     "BitsPerCharacter",
+    "BrierScore",
     "DetectionF1",
+    "ExpectedCalibrationError",
     "MineBound",
     "Perplexity",
     "Quantiles",

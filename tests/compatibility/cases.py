@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from rlm_tf import layers, models, optimizers, restricted
 from tests.compatibility.arrays import FILES
-from tests.conformance import bmi_rows, encoder_rows
+from tests.conformance import bmi_rows, distillation_rows, encoder_rows
 from tests.conformance.public_classes import ROWS
 from tests.conformance.row import VOCABULARY
 
@@ -430,6 +430,8 @@ USES: dict[str, Callable[[Any], Any]] = {
     "DisentangledEmbedding": lambda layer: layer(_TOKENS),
     "PositionBias": lambda layer: layer(tf.range(3)),
     "DetectionF1": encoder_rows.detect,
+    "ExpectedCalibrationError": distillation_rows.calibrate,
+    "BrierScore": distillation_rows.calibrate,
     "DetectionHead": lambda layer: layer(tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]])),
     "MaskedTokenHead": lambda layer: layer(
         tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]]), tf.ones([VOCABULARY, 5])

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from rlm_tf import layers, metrics, models, restricted
 from tests.conformance.bmi_rows import BMI_ROWS
+from tests.conformance.distillation_rows import DISTILLATION_ROWS
 from tests.conformance.encoder_rows import ENCODER_ROWS
 from tests.conformance.latent_rows import LATENT_ROWS
 from tests.conformance.row import TOKENS, VOCABULARY, Row
@@ -342,6 +343,7 @@ ROWS = [
     *LATENT_ROWS,
     *BMI_ROWS,
     *ENCODER_ROWS,
+    *DISTILLATION_ROWS,
 ]
 
 # Models that train, and have files of their own.
