@@ -11,10 +11,12 @@ from rlm_tf.training.keep_best import KeepBest
 from rlm_tf.training.learning_rate_halving import LearningRateHalving
 from rlm_tf.training.linear_rate import LinearRate
 from rlm_tf.training.metrics_log import MetricsLog, read_metrics_log
+from rlm_tf.training.ramp import ramp
 from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
 from rlm_tf.training.start_rule import StartRule
 from rlm_tf.training.switch_phase import SwitchPhase
+from rlm_tf.training.temporal_ensemble import Targets, TemporalEnsemble
 from rlm_tf.training.time_limit import TimeLimit
 from rlm_tf.training.triggers import (
     AfterEpochs,
@@ -43,11 +45,14 @@ __all__ = [
     "ResumableBatches",
     "StartRule",
     "SwitchPhase",
+    "Targets",
+    "TemporalEnsemble",
     "TimeLimit",
     "TrainingDivergedError",
     "Trigger",
     "free_graphs_on_exit",
     "interruptible",
+    "ramp",
     "read_metrics_log",
     "released_graphs",
 ]

@@ -1,0 +1,227 @@
+"""The mean of what a model has said of each example, epoch by epoch."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.checks import (
+    check_integer,
+    check_option,
+    check_running,
+    check_shapes,
+    checked_ids,
+)
+from rlm_tf.replicas import replica_id
+from rlm_tf.training.epoch_log import EpochLog
+
+# Examples whose means are computed at once.
+_CHUNK = 8192
+
+
+class Targets(NamedTuple):
+    """What earlier epochs said of examples.
+
+    Attributes:
+        means: `[B, K]`, float32; zeros of an example that was never seen.
+        counts: `[B]`, int32: the epochs in which it was seen (`variant="authors"`: the
+            first one twice).
+    """
+
+    means: tf.Tensor
+    counts: tf.Tensor
+
+
+class TemporalEnsemble(tf.Module):
+    """Means of an example's predictions over finished epochs (Laine and Aila 2017).
+
+    As chapter 2 of Dong (2025) has them: the plain mean of one prediction an epoch,
+    counted by example, so that one that an epoch missed, or had twice, has the right
+    mean; what it had twice in an epoch counts once, as its mean.
+
+    The epoch that is going on is kept apart until `end_epoch()`. In memory all are
+    variables, which checkpoints hold. With a `path` the means are memory-mapped files
+    and the epoch that is going on is a log, of which checkpoints hold the length: after
+    a kill, `resume()` cuts off what came after the checkpoint. Each replica adds what
+    it sees; all have the same means.
+
+    Args:
+        num_examples: N; ids are below it.
+        num_classes: K.
+        path: A folder; None: in memory.
+        variant: `"thesis"`, or `"authors"`: the first epoch counts twice, as in the
+            authors' code.
+
+    Raises:
+        ValueError: If a number is not positive, or the folder has something else.
+    """
+
+    def __init__(
+        self,
+        num_examples: int,
+        num_classes: int,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        variant: str = "thesis",
+    ) -> None:
+        super().__init__(name="temporal_ensemble")
+        own = type(self).__name__
+        check_integer(own, "num_examples", num_examples, 1)
+        check_integer(own, "num_classes", num_classes, 1)
+        check_option(own, "variant", variant, ("thesis", "authors"))
+        self.num_examples = num_examples
+        self.num_classes = num_classes
+        self.path = None if path is None else str(path)
+        self.variant = variant
+        shape = [num_examples, num_classes]
+        self._counts = self._variable([num_examples], tf.int32)
+        self._seen = self._variable([num_examples], tf.int32, summed=True)
+        if path is None:
+            self._log = None
+            self._means = self._variable(shape, tf.float32)
+            self._sums = self._variable(shape, tf.float32, summed=True)
+            return
+        self._log = EpochLog(pathlib.Path(path), num_examples, num_classes)
+        self._epoch = self._variable([], tf.int64)
+        self._length = self._variable([], tf.int64, summed=True)
+
+    def targets(self, ids: Any) -> Targets:
+        """Returns what finished epochs said of examples.
+
+        Args:
+            ids: Int `[B]`, in [0, N).
+
+        Raises:
+            ValueError: If ids are no vector of integers, or out of range (in a graph
+                an InvalidArgumentError).
+        """
+        ids, checks = self._checked("targets", ids)
+        with tf.control_dependencies(checks):
+            counts = tf.gather(self._counts, ids)
+        if self._log is None:
+            return Targets(tf.gather(self._means, ids), counts)
+        means = tf.numpy_function(
+            self._log.means_of, [ids, self._epoch], tf.float32, stateful=True
+        )
+        return Targets(tf.ensure_shape(means, [ids.shape[0], self.num_classes]), counts)
+
+    def update(self, ids: Any, probs: Any) -> None:
+        """Adds predictions of the epoch that is going on.
+
+        Args:
+            ids: Int `[B]`, in [0, N).
+            probs: `[B, K]`; no gradient.
+
+        Raises:
+            ValueError: As `targets`, or if shapes do not fit.
+        """
+        ids, checks = self._checked("update", ids)
+        probs = tf.cast(tf.stop_gradient(tf.convert_to_tensor(probs)), tf.float32)
+        check_shapes(
+            f"{type(self).__name__}.update",
+            ids=(ids, "B"),
+            probs=(probs, f"B {self.num_classes}"),
+        )
+        with tf.control_dependencies(checks):
+            once = tf.ones_like(ids, tf.int32)
+            self._add(self._seen, ids, once)
+        if self._log is None:
+            self._add(self._sums, ids, probs)
+            return
+        written = tf.numpy_function(
+            self._log.append, [ids, probs, self._epoch], tf.int64, stateful=True
+        )
+        self._length.assign_add(written)
+
+    def end_epoch(self) -> None:
+        """Adds the epoch to the means; between steps, outside of graphs."""
+        seen = self._read(self._seen)
+        before = np.asarray(self._counts)
+        weight = np.where((before == 0) & (self.variant == "authors"), 2, 1)
+        after = np.where(seen > 0, before + weight, before).astype(np.int32)
+        share = np.where(seen > 0, weight / np.maximum(after, 1), 0).astype(np.float32)
+        if self._log is None:
+            sums = self._read(self._sums)
+            means = self._means.numpy()
+            for start in range(0, self.num_examples, _CHUNK):
+                part = slice(start, start + _CHUNK)
+                _add_epoch(means[part], sums[part], seen[part], share[part])
+            self._means.assign(means)
+            self._sums.assign(tf.zeros_like(sums))
+        else:
+            epoch = int(self._epoch.numpy())
+            length = int(self._read(self._length))
+            self._log.end(epoch, length, seen, share, _add_epoch)
+            self._epoch.assign(epoch + 1)
+            self._length.assign(0)
+        self._counts.assign(after)
+        self._seen.assign(tf.zeros_like(seen))
+
+    def resume(self) -> None:
+        """Goes on from what a checkpoint has put into the variables.
+
+        Raises:
+            ValueError: If the files of `path` do not reach as far as the checkpoint.
+        """
+        if self._log is not None:
+            length = int(self._read(self._length))
+            self._log.resume(int(self._epoch.numpy()), length)
+
+    # === Parts ===
+
+    def _checked(
+        self, function: str, ids: Any
+    ) -> tuple[tf.Tensor, Sequence[tf.Operation]]:
+        name = f"{type(self).__name__}.{function}"
+        ids = tf.cast(checked_ids(name, "ids", ids), tf.int64)
+        check_shapes(name, ids=(ids, "B"))
+        wrong = (ids < 0) | (ids >= self.num_examples)
+        worst = tf.reduce_max(tf.where(wrong, ids, tf.cast(-(2**62), tf.int64)))
+        checks = check_running(
+            ~tf.reduce_any(wrong),
+            f"{name}: `ids` must lie in [0, {self.num_examples})",
+            worst,
+        )
+        return ids, checks
+
+    @staticmethod
+    def _variable(
+        shape: Sequence[int], dtype: tf.DType, summed: bool = False
+    ) -> tf.Variable:
+        """Returns a variable; `summed`: each replica adds to its own."""
+        options: dict[str, Any] = {}
+        if summed:
+            options = {
+                "synchronization": tf.VariableSynchronization.ON_READ,
+                "aggregation": tf.VariableAggregation.SUM,
+            }
+        return tf.Variable(tf.zeros(shape, dtype), trainable=False, **options)
+
+    @staticmethod
+    def _add(variable: tf.Variable, ids: tf.Tensor, values: tf.Tensor) -> None:
+        if hasattr(variable, "values"):
+            # A variable of several replicas has no `scatter_add`, but its parts have.
+            number = tf.get_static_value(tf.convert_to_tensor(replica_id()))
+            variable = variable.values[int(number) % len(variable.values)]
+        variable.scatter_add(tf.IndexedSlices(values, ids))
+
+    @staticmethod
+    def _read(variable: tf.Variable) -> np.ndarray:
+        """Returns a variable, or the sum over replicas."""
+        values = getattr(variable, "values", None)
+        if values is None:
+            return variable.numpy()
+        return np.sum([value.numpy() for value in values], axis=0)
+
+
+def _add_epoch(
+    means: np.ndarray, sums: np.ndarray, seen: np.ndarray, share: np.ndarray
+) -> None:
+    """Adds an epoch's sums of predictions to means, in place."""
+    epoch = sums / np.maximum(seen, 1)[:, np.newaxis]
+    means += (epoch - means) * share[:, np.newaxis]
