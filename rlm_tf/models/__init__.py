@@ -18,6 +18,7 @@ from rlm_tf.batched_runs.reinforce_runs import ReinforceRuns
 from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
+from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
 from rlm_tf.models.encoders.electra import Electra
 from rlm_tf.models.encoders.generator_encoder import generator_encoder
 from rlm_tf.models.encoders.induced_fine_tuning import InducedFineTuning
@@ -89,6 +90,7 @@ __all__ = [
     "fit_logistic_runs",
     "generator_encoder",
     "layerwise_decay",
+    "lipschitz_constants",
     "logistic_logits",
     "published_ratio",
     "published_reinforce_ratio",

@@ -1,0 +1,1 @@
+"""Teachers, and students that learn from them."""
