@@ -19,6 +19,9 @@ from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
+from rlm_tf.models.distillation.student_oriented_teacher import (
+    StudentOrientedTeacher,
+)
 from rlm_tf.models.encoders.electra import Electra
 from rlm_tf.models.encoders.generator_encoder import generator_encoder
 from rlm_tf.models.encoders.induced_fine_tuning import InducedFineTuning
@@ -80,6 +83,7 @@ __all__ = [
     "SampledContexts",
     "SampledPrefixes",
     "SequenceClassifier",
+    "StudentOrientedTeacher",
     "Term",
     "TermLoss",
     "TermSpec",

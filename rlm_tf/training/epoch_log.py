@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import threading
 from collections.abc import Callable
 
@@ -16,17 +17,18 @@ _CHUNK = 8192
 class EpochLog:
     """Means by epoch, and what is predicted in the epoch that is going on.
 
-    `means-E.npy` has the means before epoch E, `log-E.bin` the records of epoch E, each
-    an id and K probabilities. Those of the epoch before stay until the next one ends,
-    so that a checkpoint from before its end can be gone on from.
+    A place is a run and an epoch, `[2]`. Each run has a folder of its own, in which
+    `means-E.npy` has the means before epoch E and `log-E.bin` the records of epoch E,
+    each an id and K probabilities. Those of the epoch before stay until the next one
+    ends, so that a checkpoint from before its end can be gone on from.
 
     Args:
-        folder: Where; made if it is not there.
+        folder: Where.
         num_examples: N.
         num_classes: K.
 
     Raises:
-        ValueError: If its means are of another shape.
+        ValueError: If it has means of another shape.
     """
 
     def __init__(
@@ -38,11 +40,9 @@ class EpochLog:
             [("id", np.int64), ("probs", np.float32, (num_classes,))]
         )
         self._lock = threading.Lock()
-        self._epoch = 0
-        self._begun = False
-        self._means: np.ndarray | None = None
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in sorted(folder.glob("means-*.npy")):
+        self._opened: tuple[int, int] | None = None
+        self._means = np.zeros([0, num_classes], np.float32)
+        for file in sorted(folder.glob("run-*/means-*.npy")):
             found = np.load(file, mmap_mode="r").shape
             if found != self._shape:
                 raise ValueError(
@@ -50,38 +50,31 @@ class EpochLog:
                     f"{self._shape}: it is of other examples or classes."
                 )
 
-    def means_of(self, ids: np.ndarray, epoch: int) -> np.ndarray:
+    def means_of(self, ids: np.ndarray, place: np.ndarray) -> np.ndarray:
         """Returns the means before an epoch, `[B, K]`."""
+        run, epoch = map(int, place)
+        if epoch == 0:
+            return np.zeros([len(ids), self._shape[1]], np.float32)
         with self._lock:
-            if int(epoch) == 0:
-                return np.zeros([len(ids), self._shape[1]], np.float32)
-            if self._means is None or self._epoch != int(epoch):
-                self._open(int(epoch))
-            assert self._means is not None
+            if self._opened != (run, epoch):
+                self._means = np.load(self._file(run, epoch), mmap_mode="r")
+                self._opened = (run, epoch)
             return np.asarray(self._means[ids])
 
-    def append(self, ids: np.ndarray, probs: np.ndarray, epoch: int) -> np.int64:
-        """Writes records behind those of an epoch; returns how many.
-
-        The first ones of a process that goes on from nothing begin anew.
-        """
+    def append(self, ids: np.ndarray, probs: np.ndarray, place: np.ndarray) -> np.int64:
+        """Writes records behind those of an epoch; returns how many."""
         records = np.empty(len(ids), self._record)
         records["id"], records["probs"] = ids, probs
+        log = self._log(*map(int, place))
         with self._lock:
-            if not self._begun:
-                if int(epoch):
-                    raise ValueError(
-                        "TemporalEnsemble: call resume() before update() where a "
-                        f"checkpoint is gone on from (epoch {int(epoch) + 1})."
-                    )
-                self._cut(0, 0)
-            with open(self._log(int(epoch)), "ab") as file:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            with open(log, "ab") as file:
                 file.write(records.tobytes())
         return np.int64(len(ids))
 
     def end(
         self,
-        epoch: int,
+        place: np.ndarray,
         length: int,
         seen: np.ndarray,
         share: np.ndarray,
@@ -90,76 +83,78 @@ class EpochLog:
         """Writes the means before the next epoch.
 
         Args:
-            epoch: The one that ends.
+            place: The epoch that ends.
             length: Of its log, in records.
             seen: `[N]`, how often each example was seen.
             share: `[N]`, the weight of the epoch in the new mean.
             add: Adds sums of a part of the examples to their means, in place.
         """
-        self._check(epoch, length)
-        beside = self.folder / ".means"
+        run, epoch = map(int, place)
+        self._check(run, epoch, length)
+        self._own(run).mkdir(parents=True, exist_ok=True)
+        beside = self._own(run) / ".means"
         sums = np.lib.format.open_memmap(
             beside, mode="w+", dtype=np.float32, shape=self._shape
         )
         for start in range(0, length, _CHUNK):
             records = np.fromfile(
-                self._log(epoch),
+                self._log(run, epoch),
                 self._record,
                 min(_CHUNK, length - start),
                 offset=start * self._record.itemsize,
             )
             np.add.at(sums, records["id"], records["probs"])
-        places = np.arange(self._shape[0])
-        for start in range(0, len(places), _CHUNK):
+        ids = np.arange(self._shape[0])
+        for start in range(0, len(ids), _CHUNK):
             part = slice(start, start + _CHUNK)
-            means = self.means_of(places[part], epoch)
+            means = self.means_of(ids[part], place)
             add(means, sums[part], seen[part], share[part])
             sums[part] = means
         sums.flush()
         del sums
-        os.replace(beside, self._file(epoch + 1))
-        for old in (self._file(epoch - 1), self._log(epoch - 1)):
+        os.replace(beside, self._file(run, epoch + 1))
+        for old in (self._file(run, epoch - 1), self._log(run, epoch - 1)):
             old.unlink(missing_ok=True)
-        self._open(epoch + 1)
-        # What an earlier process wrote of it before it was killed.
-        self._log(epoch + 1).unlink(missing_ok=True)
+        # What a process wrote of it before it was killed.
+        self._log(run, epoch + 1).unlink(missing_ok=True)
+        self._remove_others(run)
 
-    def resume(self, epoch: int, length: int) -> None:
-        """Cuts the log of an epoch back to a length, and forgets later ones."""
-        self._check(epoch, length)
+    def resume(self, place: np.ndarray, length: int) -> None:
+        """Cuts the log of an epoch back to a length, and forgets later epochs."""
+        run, epoch = map(int, place)
+        self._check(run, epoch, length)
         with self._lock:
-            self._cut(epoch, length)
+            log = self._log(run, epoch)
+            if log.exists():
+                os.truncate(log, length * self._record.itemsize)
+            for file in self._own(run).glob("*-*"):
+                if int(file.stem.rpartition("-")[2]) > epoch:
+                    file.unlink()
+            self._opened = None
+        self._remove_others(run)
 
     # === Parts ===
 
-    def _cut(self, epoch: int, length: int) -> None:
-        log = self._log(epoch)
-        if log.exists():
-            os.truncate(log, length * self._record.itemsize)
-        for file in (*self.folder.glob("means-*.npy"), *self.folder.glob("log-*.bin")):
-            if int(file.stem.rpartition("-")[2]) > epoch:
-                file.unlink()
-        self._open(epoch)
-        self._begun = True
-
-    def _open(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._means = None
-        if epoch:
-            self._means = np.load(self._file(epoch), mmap_mode="r")
-
-    def _check(self, epoch: int, length: int) -> None:
-        log = self._log(epoch)
+    def _check(self, run: int, epoch: int, length: int) -> None:
+        log = self._log(run, epoch)
         found = log.stat().st_size // self._record.itemsize if log.exists() else 0
-        if found < length or (epoch and not self._file(epoch).exists()):
+        if found < length or (epoch and not self._file(run, epoch).exists()):
             raise ValueError(
                 f"TemporalEnsemble: {self.folder} ends before the checkpoint: epoch "
                 f"{epoch + 1} must have {length:,} predictions, found {found:,}. Give "
                 "the folder that the checkpoint was written with, or train anew."
             )
 
-    def _file(self, epoch: int) -> pathlib.Path:
-        return self.folder / f"means-{epoch}.npy"
+    def _remove_others(self, run: int) -> None:
+        for folder in self.folder.glob("run-*"):
+            if folder != self._own(run):
+                shutil.rmtree(folder)
 
-    def _log(self, epoch: int) -> pathlib.Path:
-        return self.folder / f"log-{epoch}.bin"
+    def _own(self, run: int) -> pathlib.Path:
+        return self.folder / f"run-{run:016x}"
+
+    def _file(self, run: int, epoch: int) -> pathlib.Path:
+        return self._own(run) / f"means-{epoch}.npy"
+
+    def _log(self, run: int, epoch: int) -> pathlib.Path:
+        return self._own(run) / f"log-{epoch}.bin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -47,8 +48,9 @@ class TemporalEnsemble(tf.Module):
     The epoch that is going on is kept apart until `end_epoch()`. In memory all are
     variables, which checkpoints hold. With a `path` the means are memory-mapped files
     and the epoch that is going on is a log, of which checkpoints hold the length: after
-    a kill, `resume()` cuts off what came after the checkpoint. Each replica adds what
-    it sees; all have the same means.
+    a kill, `resume()` cuts off what came after the checkpoint. A new object begins
+    anew; what the folder has of earlier ones is removed when its first epoch ends, or
+    by `resume()`. Each replica adds what it sees; all have the same means.
 
     Args:
         num_examples: N; ids are below it.
@@ -87,7 +89,9 @@ class TemporalEnsemble(tf.Module):
             self._sums = self._variable(shape, tf.float32, summed=True)
             return
         self._log = EpochLog(pathlib.Path(path), num_examples, num_classes)
-        self._epoch = self._variable([], tf.int64)
+        # The run, whose files are its own, and the epoch.
+        self._place = self._variable([2], tf.int64)
+        self._place.assign([secrets.randbits(62), 0])
         self._length = self._variable([], tf.int64, summed=True)
 
     def targets(self, ids: Any) -> Targets:
@@ -106,7 +110,7 @@ class TemporalEnsemble(tf.Module):
         if self._log is None:
             return Targets(tf.gather(self._means, ids), counts)
         means = tf.numpy_function(
-            self._log.means_of, [ids, self._epoch], tf.float32, stateful=True
+            self._log.means_of, [ids, self._place], tf.float32, stateful=True
         )
         return Targets(tf.ensure_shape(means, [ids.shape[0], self.num_classes]), counts)
 
@@ -134,7 +138,7 @@ class TemporalEnsemble(tf.Module):
             self._add(self._sums, ids, probs)
             return
         written = tf.numpy_function(
-            self._log.append, [ids, probs, self._epoch], tf.int64, stateful=True
+            self._log.append, [ids, probs, self._place], tf.int64, stateful=True
         )
         self._length.assign_add(written)
 
@@ -154,10 +158,11 @@ class TemporalEnsemble(tf.Module):
             self._means.assign(means)
             self._sums.assign(tf.zeros_like(sums))
         else:
-            epoch = int(self._epoch.numpy())
+            place = self._place.numpy()
             length = int(self._read(self._length))
-            self._log.end(epoch, length, seen, share, _add_epoch)
-            self._epoch.assign(epoch + 1)
+            self._log.end(place, length, seen, share, _add_epoch)
+            run, epoch = place
+            self._place.assign([run, epoch + 1])
             self._length.assign(0)
         self._counts.assign(after)
         self._seen.assign(tf.zeros_like(seen))
@@ -170,7 +175,7 @@ class TemporalEnsemble(tf.Module):
         """
         if self._log is not None:
             length = int(self._read(self._length))
-            self._log.resume(int(self._epoch.numpy()), length)
+            self._log.resume(self._place.numpy(), length)
 
     # === Parts ===
 

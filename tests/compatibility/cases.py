@@ -296,6 +296,12 @@ CASES = [
         batch=encoder_rows.LABELLED,
         contexts=encoder_rows.prefixes,
     ),
+    Case(
+        "StudentOrientedTeacher",
+        _MAKERS["StudentOrientedTeacher"],
+        batch=distillation_rows.LABELLED,
+        example=distillation_rows.VECTORS,
+    ),
     Case("Electra", _MAKERS["Electra"], batch=encoder_rows.BATCH, evaluates=False),
     Case(
         "EncoderDecoder",

@@ -150,10 +150,8 @@ def test_an_unfinished_epoch_is_cut_back(tmp_path):
             pass
         killed.update(np.array([2]), np.full([1, 3], 9.0))
         other = TemporalEnsemble(3, 3, path=folder)
-        for variable, value in zip(other.variables, saved, strict=True):
-            variable.assign(value)
-        with pytest.raises(Exception, match=r"call resume\(\) before update\(\)"):
-            other.update(np.array([0]), np.full([1, 3], 0.5))
+        # A model may make a step before the checkpoint is there.
+        other.update(np.array([0]), np.full([1, 3], 0.5))
         for variable, value in zip(other.variables, saved, strict=True):
             variable.assign(value)
         other.resume()
@@ -179,6 +177,7 @@ def test_records_behind_a_checkpoint_are_cut_off(tmp_path):
     again.update([1], np.array([[0.5, 0.5]]))
     again.end_epoch()
     np.testing.assert_array_equal(again.targets([0, 1]).means, [[0, 0], [0.5, 0.5]])
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 # === Mistakes ===
@@ -215,6 +214,7 @@ def test_mistakes_are_named(path, tmp_path):
     files.end_epoch()
     with pytest.raises(ValueError, match=r"has the shape \(3, 2\), expected \(3, 4\)"):
         TemporalEnsemble(3, 4, path=tmp_path / "other")
-    (tmp_path / "other" / "means-1.npy").unlink()
+    (file,) = (tmp_path / "other").glob("run-*/means-1.npy")
+    file.unlink()
     with pytest.raises(ValueError, match="ends before the checkpoint: epoch 2"):
         files.resume()
