@@ -1,6 +1,5 @@
 """Callbacks for `fit()`, exact resume, divergence; the memory of many runs."""
 
-from rlm_tf.objective_model.ramp import ramp
 from rlm_tf.training.adam_log import AdamLog
 from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
@@ -12,6 +11,7 @@ from rlm_tf.training.keep_best import KeepBest
 from rlm_tf.training.learning_rate_halving import LearningRateHalving
 from rlm_tf.training.linear_rate import LinearRate
 from rlm_tf.training.metrics_log import MetricsLog, read_metrics_log
+from rlm_tf.training.ramp import ramp
 from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
 from rlm_tf.training.start_rule import StartRule

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -20,34 +20,13 @@ from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
 from rlm_tf.nested_config import made_objects
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objective_model.objective_model import ObjectiveModel
-from rlm_tf.objective_model.ramp import ramp
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.objective_model.worker_model import keras_arguments
 from rlm_tf.objectives.lipschitz import Norm
+from rlm_tf.training.ramp import ramp
+from rlm_tf.training.temporal_ensemble import TemporalEnsemble
 
 _RAMPS = ("linear", "cosine", "cyclic", "piecewise")
-
-
-class Ensemble(Protocol):
-    """What a teacher asks of `rlm_tf.training.TemporalEnsemble`."""
-
-    variant: str
-
-    def targets(self, ids: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns means `[B, K]` and counts `[B]`."""
-        ...
-
-    def update(self, ids: Any, probs: Any) -> None:
-        """Adds predictions `[B, K]`."""
-        ...
-
-    def end_epoch(self) -> None:
-        """Ends an epoch."""
-        ...
-
-    def resume(self) -> None:
-        """Goes on from a checkpoint."""
-        ...
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -99,7 +78,7 @@ class StudentOrientedTeacher(ObjectiveModel):
         consistency: float = 1.0,
         ramp: str = "linear",
         epochs: int,
-        ensemble: Ensemble | None = None,
+        ensemble: TemporalEnsemble | None = None,
         norm: Norm = "one",
         ignore: Collection[str] = (),
         variant: Literal["thesis", "authors"] = "thesis",
