@@ -18,6 +18,7 @@ from rlm_tf.batched_runs.reinforce_runs import ReinforceRuns
 from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
+from rlm_tf.models.distillation.distillation import Distillation
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
 from rlm_tf.models.distillation.student_oriented_teacher import (
     StudentOrientedTeacher,
@@ -61,6 +62,7 @@ from rlm_tf.objective_model.term import (
 __all__ = [
     "AWDLanguageModel",
     "BootstrappedMutualInformation",
+    "Distillation",
     "Electra",
     "EncoderDecoder",
     "EnsembleLanguageModel",

@@ -39,8 +39,11 @@ class DeclaredModel(NestedConfig, WorkerModel, metaclass=_CompletedModels):
         self._traced_phase = 0
 
     def _complete(self) -> None:
+        tracked = {id(layer) for layer in self._flatten_layers()}
         for frozen in self.frozen_models:
-            frozen.trainable = False
+            # Of others no variable is among this model's.
+            if id(frozen) in tracked:
+                frozen.trainable = False
 
     # === Declarations ===
 
@@ -64,7 +67,8 @@ class DeclaredModel(NestedConfig, WorkerModel, metaclass=_CompletedModels):
 
         Their `trainable` is False. Checkpoints of `ExactResume` hold a digest in place
         of their weights, which a resumed run must bring. A `.keras` file has them once,
-        or not at all where a subclass holds them in an `rlm_tf.untracked.Untracked`.
+        or not at all where a subclass holds them in an `rlm_tf.untracked.Untracked`,
+        whose `trainable` is not touched either.
         """
         return ()
 

@@ -24,7 +24,7 @@ def paired(
     """
     dtype, t, s = _of_one_batch(name, teacher, student)
     if pooled and t.shape.rank == 4 and s.shape.rank == 4:
-        t, s = _same_size(name, t, s)
+        t, s = same_size(name, t, s)
     if t.shape.rank != s.shape.rank or not t.shape.is_compatible_with(s.shape):
         raise ValueError(
             f"{name}: teacher and student must be of one shape, found "
@@ -47,7 +47,7 @@ def maps_of_one_size(
     """Returns the student's dtype, and maps of one size."""
     dtype, t, s = _of_one_batch(name, teacher, student)
     check_shapes(name, teacher=(t, "B H W C"), student=(s, "B h w c"))
-    return dtype, *_same_size(name, t, s)
+    return dtype, *same_size(name, t, s)
 
 
 def _of_one_batch(
@@ -71,7 +71,7 @@ def _of_one_batch(
     return dtype, t, s
 
 
-def _same_size(name: str, t: tf.Tensor, s: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def same_size(name: str, t: tf.Tensor, s: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns maps of the smaller height and width, of which the larger is pooled."""
     sizes = [t.shape[1:3].as_list(), s.shape[1:3].as_list()]
     if any(None in size for size in sizes):

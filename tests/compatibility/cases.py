@@ -55,6 +55,7 @@ class Case(NamedTuple):
         optimizer: Returns the optimiser. A large epsilon keeps what is rounding error
             in a gradient from becoming a step.
         contexts: Of the wrappers that need some after loading.
+        complete: Gives a loaded model what else it lacks.
         steps: Steps taken after loading, of which the weights are kept.
         evaluates: Whether what `evaluate` gives is kept. Not of models that draw.
         tolerance: Of weights, outputs and losses.
@@ -68,6 +69,7 @@ class Case(NamedTuple):
         0.01, epsilon=1e-3
     )
     contexts: Callable[[], Any] | None = None
+    complete: Callable[[Any], None] | None = None
     steps: int = 1
     evaluates: bool = True
     tolerance: float = 1e-5
@@ -302,6 +304,13 @@ CASES = [
         batch=distillation_rows.LABELLED,
         example=distillation_rows.VECTORS,
     ),
+    Case(
+        "Distillation",
+        _MAKERS["Distillation"],
+        batch=distillation_rows.LABELLED_VECTORS,
+        example=distillation_rows.VECTORS,
+        complete=lambda model: model.set_teacher(distillation_rows.classifier(3)),
+    ),
     Case("Electra", _MAKERS["Electra"], batch=encoder_rows.BATCH, evaluates=False),
     Case(
         "EncoderDecoder",
@@ -437,6 +446,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "PositionBias": lambda layer: layer(tf.range(3)),
     "DetectionF1": encoder_rows.detect,
     "ExpectedCalibrationError": distillation_rows.calibrate,
+    **dict.fromkeys(distillation_rows.STRATEGIES, distillation_rows.distil),
     "BrierScore": distillation_rows.calibrate,
     "DetectionHead": lambda layer: layer(tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]])),
     "MaskedTokenHead": lambda layer: layer(

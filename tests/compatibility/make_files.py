@@ -66,6 +66,8 @@ def results_of(model: keras.Model, case: Case, example: Any, batch: Any) -> dict
     found["paths"] = np.array([_path(weight) for weight in model.weights])
     if case.contexts is not None:
         model.contexts = case.contexts()
+    if case.complete is not None:
+        case.complete(model)
     logs = trained(model, batch, case.steps)
     # How the counts of contexts are logged may change.
     found |= {f"logs/{k}": np.array(v) for k, v in logs.items() if "imm_co" not in k}

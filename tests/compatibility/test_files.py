@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from rlm_tf import layers, metrics, models, restricted
+from rlm_tf import distillation, layers, metrics, models, restricted
 from rlm_tf.data import Vocabulary
 from rlm_tf.restricted import KneserNey, read_arpa
 from tests.compatibility import arrays, cases
@@ -82,7 +82,7 @@ def test_every_public_class_has_a_file():
     kept = {case.name.partition("_")[0] for case in CASES} | set(USES)
     public = {
         name
-        for module in (layers, metrics, models, restricted)
+        for module in (distillation, layers, metrics, models, restricted)
         for name, value in inspect.getmembers(module, inspect.isclass)
         if issubclass(value, keras.Layer | keras.metrics.Metric)
         and keras.saving.get_registered_name(value).startswith("rlm_tf>")

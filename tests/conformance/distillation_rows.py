@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf import metrics, models
+from rlm_tf import distillation, metrics, models
 from tests.conformance.row import Row
 
 _PROBS = [[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.1, 0.1, 0.8]]
@@ -14,6 +14,58 @@ _PROBS = [[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.1, 0.1, 0.8]]
 VECTORS = np.array([[0.5, -1.0, 2.0], [1.0, 0.0, -0.5]], np.float32)
 # Two examples, of which the second counts half.
 LABELLED = ((VECTORS, np.array([0, 1])), np.array([1, 0]), np.array([1, 0.5], "f4"))
+LABELLED_VECTORS = (VECTORS, *LABELLED[1:])
+# Maps of a teacher and of its student, and labels.
+_RNG = np.random.default_rng(8)
+_TEACHER = _RNG.normal(size=[3, 4, 4, 2]).astype(np.float32)
+_STUDENT = _RNG.normal(size=[3, 4, 4, 3]).astype(np.float32)
+# With other than default arguments.
+STRATEGIES = {
+    "KD": lambda: distillation.KD(3.0),
+    "ReverseKD": lambda: distillation.ReverseKD(3.0),
+    "StandardisedKD": lambda: distillation.StandardisedKD(3.0),
+    "GeneralisedJSD": lambda: distillation.GeneralisedJSD(0.3, 2.0),
+    "DecoupledKD": lambda: distillation.DecoupledKD(2.0, 3.0, 2.0),
+    "DIST": lambda: distillation.DIST(1.0, 3.0, 2.0),
+    "AttentionTransfer": lambda: distillation.AttentionTransfer("a", "b"),
+    "NeuronSelectivity": lambda: distillation.NeuronSelectivity("a", "b"),
+    "SimilarityPreserving": lambda: distillation.SimilarityPreserving("a", "b"),
+    "RelationalKD": lambda: distillation.RelationalKD("a", "b"),
+    "ProbabilisticTransfer": lambda: distillation.ProbabilisticTransfer("a", "b"),
+    "FitNet": lambda: distillation.FitNet("a", "b"),
+    "CorrelationCongruence": lambda: distillation.CorrelationCongruence(
+        "a", "b", width=2
+    ),
+    "VariationalInformation": lambda: distillation.VariationalInformation(
+        "a", "b", variance=2.0
+    ),
+    "ActivationBoundary": lambda: distillation.ActivationBoundary("a", "b", margin=0.5),
+}
+
+
+def distil(strategy: distillation.Strategy) -> tf.Tensor:
+    """Returns a strategy's losses of three examples."""
+    if strategy.teacher_layer_name is not None:
+        return strategy(_TEACHER, _STUDENT, training=False)
+    context = {"labels": [0, 1, 1]} if strategy.needs else {}
+    return strategy(_TEACHER[:, 0, :, 0], _STUDENT[:, 0, :, 0], **context)
+
+
+def classifier(seed: int) -> keras.Sequential:
+    """Returns a classifier of vectors."""
+    first = keras.initializers.GlorotUniform(seed)
+    return keras.Sequential(
+        [keras.Input([3]), keras.layers.Dense(2, kernel_initializer=first)]
+    )
+
+
+def _distillation() -> models.Distillation:
+    return models.Distillation(
+        classifier(3),
+        classifier(4),
+        [(distillation.KD(3.0), 0.5), distillation.ReverseKD(2.0)],
+        student_weight=0.5,
+    )
 
 
 def calibrate(metric: keras.metrics.Metric) -> tf.Tensor:
@@ -24,12 +76,8 @@ def calibrate(metric: keras.metrics.Metric) -> tf.Tensor:
 
 
 def _teacher() -> models.StudentOrientedTeacher:
-    first = keras.initializers.GlorotUniform(seed=2)
-    classifier = keras.Sequential(
-        [keras.Input([3]), keras.layers.Dense(2, kernel_initializer=first)]
-    )
     return models.StudentOrientedTeacher(
-        classifier,
+        classifier(2),
         lipschitz=0.1,
         # What it needs is no part of files.
         consistency=0.0,
@@ -41,6 +89,14 @@ def _teacher() -> models.StudentOrientedTeacher:
 
 
 DISTILLATION_ROWS = [
+    *(Row(name, make, distil) for name, make in STRATEGIES.items()),
+    Row(
+        "Distillation",
+        _distillation,
+        lambda model: model(VECTORS),
+        VECTORS,
+        LABELLED_VECTORS,
+    ),
     Row(
         "StudentOrientedTeacher",
         _teacher,

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf import layers, metrics, models, restricted
+from rlm_tf import distillation, layers, metrics, models, restricted
 from tests.conformance.public_classes import ROWS
 
 
@@ -87,7 +87,7 @@ def test_callbacks_know_which_way_every_metric_of_a_model_is_better(made_model):
 def test_every_public_class_has_a_row():
     public = {
         name
-        for module in (layers, metrics, models, restricted)
+        for module in (distillation, layers, metrics, models, restricted)
         for name in module.__all__
         if inspect.isclass(getattr(module, name))
         and issubclass(getattr(module, name), keras.Layer | keras.metrics.Metric)

@@ -1,0 +1,362 @@
+"""A student that learns from a teacher."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.checks import check_running, check_shapes
+from rlm_tf.distillation import Strategy
+from rlm_tf.metrics.declared import declared
+from rlm_tf.models.distillation.layer_paths import layer_at
+from rlm_tf.models.distillation.recording import recording
+from rlm_tf.nested_config import made_objects
+from rlm_tf.numerics import at_least_single, log_mean_exp
+from rlm_tf.objective_model.objective_model import ObjectiveModel
+from rlm_tf.objective_model.term import (
+    Coefficient,
+    TermLoss,
+    TermSpec,
+    check_coefficient,
+)
+from rlm_tf.replicas import gather_rows, num_replicas, replica_id
+from rlm_tf.untracked import Untracked
+
+# Examples, and unknown sizes, of the batch that features' shapes are found on.
+_ROWS, _UNKNOWN = 2, 8
+_OUTPUT = "output"
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class Distillation(ObjectiveModel):
+    """Trains a student on labels and on what a teacher says, or what it is made of.
+
+    Any classifiers whose outputs are logits `[B, K]`, functional, nested or subclassed.
+    Each strategy is a term with its metric. In a step each network runs once,
+    the teacher as in evaluation; what layers give is recorded on the way. Losses that
+    compare examples compare those of all replicas.
+
+    The teacher is never trained, and no part of files; whether it is `trainable` is not
+    touched. `call()` is that of the student, which `.student` is.
+
+    Logs: `cross_entropy`, `accuracy`, and in training each strategy by its name: that
+    of its class, such as `decoupled_kd`, with `_2`, ... for further ones.
+
+    Args:
+        teacher: A classifier, or a list, whose probabilities are averaged (for
+            strategies of outputs alone). None: as loaded from a file; `set_teacher()`
+            before fit().
+        student: A classifier. Built.
+        losses: Strategies of `rlm_tf.distillation`, or pairs of one and its
+            coefficient, a number or a schedule.
+        student_weight: Coefficient of the cross-entropy of labels; 0: none is computed
+            in training.
+        example: Inputs `[B, ...]` on which shapes of features are found; None: zeros,
+            of the shapes that the models say.
+        feature_shapes: Of each strategy the shapes of what both models give; None:
+            found. Files have them.
+        **kwargs: Of `ObjectiveModel` and `keras.Model`.
+
+    Raises:
+        ValueError: If there is no strategy, a layer is not there, or something does
+            not fit.
+    """
+
+    def __init__(
+        self,
+        teacher: keras.Model | Sequence[keras.Model] | None,
+        student: keras.Model,
+        losses: Strategy | Sequence[Any],
+        *,
+        student_weight: Coefficient = 1.0,
+        example: Any = None,
+        feature_shapes: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        name = type(self).__name__
+        super().__init__(**{"dtype": student.dtype_policy, **kwargs})
+        self.student = student
+        pairs = _pairs(name, losses)
+        self.strategies = [strategy for strategy, _ in pairs]
+        self.coefficients = [coefficient for _, coefficient in pairs]
+        self.names = _names(self.strategies)
+        self.set_teacher(teacher)
+        check_coefficient(name, "student_weight", student_weight)
+        self.student_weight = student_weight
+        # It is not kept.
+        self.example = None
+        self.accuracy_metric = declared(keras.metrics.Mean(name="accuracy"), "up")
+        self._student_layers = self._named_layers(student, "student")
+        if feature_shapes is None:
+            feature_shapes = self._found_shapes(example)
+        self.feature_shapes = [
+            tuple(_shape(shape) for shape in pair) for pair in feature_shapes
+        ]
+        for strategy, shapes in zip(self.strategies, self.feature_shapes, strict=True):
+            if not strategy.built:
+                strategy.build(*shapes)
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the parts have their weights."""
+
+    # === Declarations ===
+
+    @property
+    def teacher(self) -> keras.Model | Sequence[keras.Model] | None:
+        """The teacher, or several; `set_teacher` replaces it."""
+        return self._teacher.value
+
+    def set_teacher(self, teacher: keras.Model | Sequence[keras.Model] | None) -> None:
+        """Sets the teacher, of which a loaded model has none; before fit().
+
+        Raises:
+            ValueError: If there are several, and a strategy is of a layer.
+        """
+        self._teacher = Untracked(teacher)
+        paths = [each.teacher_layer_name for each in self.strategies]
+        named = [path for path in paths if path is not None]
+        if named and len(self.teachers) > 1:
+            raise ValueError(
+                f"{type(self).__name__}: of several teachers the outputs are averaged; "
+                f"{named[0]!r} is a layer: give one teacher."
+            )
+
+    @property
+    def teachers(self) -> list[keras.Model]:
+        """The teachers, one or several."""
+        if self.teacher is None:
+            return []
+        given = self.teacher
+        return list(given) if isinstance(given, list | tuple) else [given]
+
+    @property
+    def frozen_models(self) -> list[keras.layers.Layer]:
+        return self.teachers
+
+    @property
+    def losses_and_coefficients(self) -> list[tuple[Strategy, Coefficient]]:
+        """What was given as `losses`."""
+        return list(zip(self.strategies, self.coefficients, strict=True))
+
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        specs = [TermSpec("cross_entropy", self.student_weight)]
+        return specs + [
+            TermSpec(name, coefficient, evaluated=False)
+            for name, coefficient in zip(self.names, self.coefficients, strict=True)
+        ]
+
+    # === Computation ===
+
+    def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
+        """Returns the student's logits `[B, K]`."""
+        return self.student(inputs, training=training)
+
+    def _run_teacher(self, x: Any) -> dict[str, Any]:
+        """Returns the output and the features of the teacher, without gradient."""
+        teachers = self.teachers
+        if not teachers:
+            raise ValueError(
+                f"{type(self).__name__}: no teacher. A loaded model has none, because "
+                "files hold the student alone: `set_teacher()` before fit()."
+            )
+        if len(teachers) == 1:
+            with recording(self._named_layers(teachers[0], "teacher")) as found:
+                output = teachers[0](x, training=False)
+        else:
+            log_probs = [
+                tf.nn.log_softmax(at_least_single(each(x, training=False)))
+                for each in teachers
+            ]
+            found, output = {}, log_mean_exp(tf.stack(log_probs))
+        stopped = {
+            path: tf.stop_gradient(tf.convert_to_tensor(given))
+            for path, given in {**found, _OUTPUT: output}.items()
+        }
+        return stopped
+
+    def _run_student(self, x: Any, training: bool) -> dict[str, Any]:
+        with recording(self._student_layers) as found:
+            output = self.student(x, training=training)
+        return {**found, _OUTPUT: output}
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> Mapping[str, TermLoss]:
+        name = type(self).__name__
+        student = self._run_student(x, training)
+        logits = at_least_single(student[_OUTPUT])
+        if y is None:
+            raise ValueError(f"{name}: no labels; expected batches (x, labels).")
+        labels = tf.cast(tf.convert_to_tensor(y), tf.int32)
+        if labels.shape.rank == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        check_shapes(name, logits=(logits, "B K"), labels=(labels, "B"))
+        weights = sample_weight
+        if weights is None:
+            weights = tf.ones_like(labels, tf.float32)
+        weights = tf.cast(weights, tf.float32)
+        highest = tf.reduce_max(labels)
+        known = check_running(
+            (tf.reduce_min(labels) >= 0) & (highest < logits.shape[1]),
+            f"{name}: labels must be in [0, {logits.shape[1]})",
+            highest,
+        )
+        with tf.control_dependencies(known):
+            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        self.accuracy_metric.update_state(tf.cast(best == labels, tf.float32), weights)
+        terms = {"cross_entropy": TermLoss(loss, weights)}
+        if not training:
+            return terms
+        teacher = self._run_teacher(x)
+        for own, strategy in zip(self.names, self.strategies, strict=True):
+            pair = (
+                teacher[strategy.teacher_layer_name or _OUTPUT],
+                student[strategy.student_layer_name or _OUTPUT],
+            )
+            terms[own] = _term(strategy, pair, labels, weights)
+        return terms
+
+    # === Layers and shapes ===
+
+    def _named_layers(self, model: keras.Model, role: str) -> dict[str, keras.Layer]:
+        """Returns the layers of a model that strategies name, by path."""
+        paths = {getattr(each, f"{role}_layer_name") for each in self.strategies}
+        paths -= {None}
+        name = f"{type(self).__name__}: {role}"
+        return {path: layer_at(name, model, path) for path in sorted(paths)}
+
+    def _found_shapes(self, example: Any) -> list[tuple[Any, Any]]:
+        """Returns shapes of what both models give to each strategy."""
+        if example is None:
+            example = _zeros(type(self).__name__, self.student)
+        teacher = self._run_teacher(example)
+        student = self._run_student(example, training=False)
+        shapes = [found[_OUTPUT].shape for found in (teacher, student)]
+        if shapes[0][1:] != shapes[1][1:]:
+            raise ValueError(
+                f"{type(self).__name__}: teacher and student must tell the same "
+                f"classes, found outputs {shapes[0].as_list()} and "
+                f"{shapes[1].as_list()}."
+            )
+        return [
+            (
+                teacher[strategy.teacher_layer_name or _OUTPUT].shape,
+                student[strategy.student_layer_name or _OUTPUT].shape,
+            )
+            for strategy in self.strategies
+        ]
+
+    # === Metrics ===
+
+    def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
+        return [keras.metrics.Mean(name=name)]
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        serialize = keras.saving.serialize_keras_object
+        return {
+            **super().get_config(),
+            # Never part of a file.
+            "teacher": None,
+            "student": serialize(self.student),
+            "losses": [
+                [serialize(strategy), serialize(coefficient)]
+                for strategy, coefficient in self.losses_and_coefficients
+            ],
+            "student_weight": serialize(self.student_weight),
+            "example": None,
+            "feature_shapes": [
+                [list(shape) for shape in pair] for pair in self.feature_shapes
+            ],
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Returns the model of a config; it has no teacher."""
+        return cls(**made_objects(config, custom_objects))
+
+
+def _pairs(name: str, losses: Any) -> list[tuple[Strategy, Coefficient]]:
+    """Returns strategies and their coefficients, checked."""
+    given = [losses] if isinstance(losses, Strategy) else list(losses)
+    if not given:
+        raise ValueError(f"{name}: `losses` must have one strategy at least.")
+    pairs = []
+    for each in given:
+        pair = tuple(each) if isinstance(each, list | tuple) else (each, 1.0)
+        if len(pair) != 2 or not isinstance(pair[0], Strategy):
+            raise ValueError(
+                f"{name}: `losses` must hold strategies of rlm_tf.distillation, or "
+                f"pairs (strategy, coefficient), found {each!r}."
+            )
+        check_coefficient(name, "losses", pair[1])
+        pairs.append(pair)
+    return pairs
+
+
+def _names(strategies: Sequence[Strategy]) -> list[str]:
+    """Returns the names of terms: those of classes, in small letters, numbered."""
+    found: list[str] = []
+    for strategy in strategies:
+        own = type(strategy).__name__
+        own = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", own).lower()
+        number = sum(re.sub(r"_\d+$", "", name) == own for name in found) + 1
+        found.append(own if number == 1 else f"{own}_{number}")
+    return found
+
+
+def _term(
+    strategy: Strategy,
+    pair: tuple[tf.Tensor, tf.Tensor],
+    labels: tf.Tensor,
+    weights: tf.Tensor,
+) -> TermLoss:
+    """Returns the term of a strategy."""
+    several = strategy.across and num_replicas() > 1
+    own_rows = tf.shape(labels)[0]
+    everything = (*pair, labels, weights)
+    if several:
+        everything = tuple(gather_rows(each) for each in everything)
+    teacher, student, labels, weights = everything
+    context = {"labels": labels} if "labels" in strategy.needs else {}
+    loss = strategy.losses_of(teacher, student, **context).loss
+    # Neighbours, of which there is one less.
+    weights = weights[: tf.shape(loss)[0]]
+    if several:
+        sizes = gather_rows(own_rows[tf.newaxis])
+        start = tf.reduce_sum(sizes[: replica_id()])
+        loss, weights = (each[start : start + own_rows] for each in (loss, weights))
+    return TermLoss(loss, weights)
+
+
+def _zeros(name: str, model: keras.Model) -> Any:
+    """Returns a batch of zeros that a model takes."""
+    inputs = getattr(model, "inputs", None)
+    if inputs is None:
+        raise ValueError(
+            f"{name}: {model.name} does not say what its inputs are; give `example=`."
+        )
+    batches = [
+        np.zeros(
+            [_ROWS, *(size or _UNKNOWN for size in given.shape[1:])],
+            keras.backend.standardize_dtype(given.dtype),
+        )
+        for given in inputs
+    ]
+    return batches[0] if len(batches) == 1 else batches
+
+
+def _shape(shape: Any) -> tuple[int | None, ...]:
+    """Returns a shape whose first axis is free."""
+    return (None, *(None if size is None else int(size) for size in tuple(shape)[1:]))
