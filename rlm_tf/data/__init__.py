@@ -19,6 +19,7 @@ from rlm_tf.data.masking.masked_count import masked_count, max_masked
 from rlm_tf.data.masking.masking import Masking
 from rlm_tf.data.synthetic.linear_discriminant import LinearDiscriminant
 from rlm_tf.data.synthetic.markov_source import MarkovSource
+from rlm_tf.data.synthetic.mixed_features import MixedFeatures, MixedSample
 from rlm_tf.data.synthetic.reverse_copy import ReverseCopy
 from rlm_tf.data.synthetic.topic_source import TopicSource
 from rlm_tf.data.synthetic.uniform_symbols import UniformSymbols
@@ -43,6 +44,8 @@ __all__ = [
     "MaskedCopy",
     "MaskedTokens",
     "Masking",
+    "MixedFeatures",
+    "MixedSample",
     "Noising",
     "ReverseCopy",
     "SegmentPairs",

@@ -24,6 +24,7 @@ from rlm_tf.evaluation.dynamic import (
     GradientStatistics,
     gradient_statistics,
 )
+from rlm_tf.evaluation.feature_minimiser import feature_minimiser
 from rlm_tf.evaluation.gradient_signal import GradientSignal, gradient_signal
 from rlm_tf.evaluation.gradient_variance import (
     GradientVariance,
@@ -100,6 +101,7 @@ __all__ = [
     "detection_scores",
     "evaluate",
     "expected_calibration_error",
+    "feature_minimiser",
     "fidelity",
     "fit_scaling_law",
     "fit_temperature",
