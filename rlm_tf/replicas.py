@@ -55,3 +55,16 @@ def gather_rows(values: tf.Tensor) -> tf.Tensor:
     context = tf.distribute.get_replica_context()
     gathered = context.all_gather(values, axis=0)
     return tf.ensure_shape(gathered, [None, *values.shape[1:]])
+
+
+def own_part(variable: tf.Variable) -> tf.Variable:
+    """Returns the part of a variable that is this replica's; another one as it is.
+
+    Of variables of which every replica has its own (`ON_READ`). Parts have
+    `scatter_add` and the like, which the whole has not.
+    """
+    parts = getattr(variable, "values", None)
+    if parts is None:
+        return variable
+    number = tf.get_static_value(tf.convert_to_tensor(replica_id()))
+    return parts[int(number) % len(parts)]

@@ -1,5 +1,6 @@
 """Strategies of distillation: layers and losses of Keras' `Distiller` at once."""
 
+from rlm_tf.distillation.contrast import ContrastiveRepresentation
 from rlm_tf.distillation.outputs import (
     DIST,
     KD,
@@ -28,6 +29,7 @@ __all__ = [
     "KD",
     "ActivationBoundary",
     "AttentionTransfer",
+    "ContrastiveRepresentation",
     "CorrelationCongruence",
     "DecoupledKD",
     "FitNet",

@@ -56,7 +56,7 @@ class Strategy(keras.Layer, keras.distillation.DistillationLoss):
         Args:
             teacher: The teacher's features or logits; no gradient reaches them.
             student: The student's.
-            **context: What `needs` names.
+            **context: What `needs` names, and `training`.
         """
         raise NotImplementedError
 
@@ -64,9 +64,11 @@ class Strategy(keras.Layer, keras.distillation.DistillationLoss):
         """Makes what is trained; nothing by default."""
         self.built = True
 
-    def call(self, teacher: Any, student: Any, **context: Any) -> tf.Tensor:
+    def call(
+        self, teacher: Any, student: Any, training: bool = True, **context: Any
+    ) -> tf.Tensor:
         """Returns the loss of each example; arguments as of `losses_of`."""
-        return self.losses_of(teacher, student, **context).loss
+        return self.losses_of(teacher, student, training=training, **context).loss
 
     # === Of keras.distillation ===
 
@@ -76,7 +78,7 @@ class Strategy(keras.Layer, keras.distillation.DistillationLoss):
         """Returns the mean over the batch, for Keras' `Distiller`."""
         del kwargs
         self._check_outputs_are_enough()
-        loss = self(teacher_outputs, student_outputs)
+        loss = self(teacher_outputs, student_outputs, training=True)
         # Of nothing, as in a batch of one of some methods, the mean is 0.
         size = tf.cast(tf.maximum(tf.size(loss), 1), loss.dtype)
         return tf.reduce_sum(loss) / size

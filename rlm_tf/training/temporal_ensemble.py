@@ -18,7 +18,7 @@ from rlm_tf.checks import (
     check_shapes,
     checked_ids,
 )
-from rlm_tf.replicas import replica_id
+from rlm_tf.replicas import own_part
 from rlm_tf.training.epoch_log import EpochLog
 
 # Examples whose means are computed at once.
@@ -133,9 +133,9 @@ class TemporalEnsemble(tf.Module):
         )
         with tf.control_dependencies(checks):
             once = tf.ones_like(ids, tf.int32)
-            self._add(self._seen, ids, once)
+            own_part(self._seen).scatter_add(tf.IndexedSlices(once, ids))
         if self._log is None:
-            self._add(self._sums, ids, probs)
+            own_part(self._sums).scatter_add(tf.IndexedSlices(probs, ids))
             return
         written = tf.numpy_function(
             self._log.append, [ids, probs, self._place], tf.int64, stateful=True
@@ -206,14 +206,6 @@ class TemporalEnsemble(tf.Module):
                 "aggregation": tf.VariableAggregation.SUM,
             }
         return tf.Variable(tf.zeros(shape, dtype), trainable=False, **options)
-
-    @staticmethod
-    def _add(variable: tf.Variable, ids: tf.Tensor, values: tf.Tensor) -> None:
-        if hasattr(variable, "values"):
-            # A variable of several replicas has no `scatter_add`, but its parts have.
-            number = tf.get_static_value(tf.convert_to_tensor(replica_id()))
-            variable = variable.values[int(number) % len(variable.values)]
-        variable.scatter_add(tf.IndexedSlices(values, ids))
 
     @staticmethod
     def _read(variable: tf.Variable) -> np.ndarray:

@@ -36,6 +36,16 @@ STRATEGIES = {
     "CorrelationCongruence": lambda: distillation.CorrelationCongruence(
         "a", "b", width=2
     ),
+    "ContrastiveRepresentation": lambda: distillation.ContrastiveRepresentation(
+        "a",
+        "b",
+        num_examples=3,
+        width=4,
+        negatives=2,
+        temperature=0.5,
+        momentum=0.3,
+        seed=2,
+    ),
     "VariationalInformation": lambda: distillation.VariationalInformation(
         "a", "b", variance=2.0
     ),
@@ -45,9 +55,13 @@ STRATEGIES = {
 
 def distil(strategy: distillation.Strategy) -> tf.Tensor:
     """Returns a strategy's losses of three examples."""
+    if isinstance(strategy, distillation.ContrastiveRepresentation):
+        # Files never have them.
+        strategy.set_labels([0, 1, 1])
+    given = {"labels": np.array([0, 1, 1]), "ids": np.array([0, 1, 2])}
+    context = {name: given[name] for name in strategy.needs}
     if strategy.teacher_layer_name is not None:
-        return strategy(_TEACHER, _STUDENT, training=False)
-    context = {"labels": [0, 1, 1]} if strategy.needs else {}
+        return strategy(_TEACHER, _STUDENT, training=False, **context)
     return strategy(_TEACHER[:, 0, :, 0], _STUDENT[:, 0, :, 0], **context)
 
 

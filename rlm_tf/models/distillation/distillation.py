@@ -37,6 +37,9 @@ class Distillation(ObjectiveModel):
     """Trains a student on labels and on what a teacher says, or what it is made of.
 
     Any classifiers whose outputs are logits `[B, K]`, functional, nested or subclassed.
+    `fit()` takes batches `(x, labels)`, and `((x, ids), labels)` where a strategy needs
+    to know examples again: ids number them from 0 on.
+
     Each strategy is a term with its metric. In a step each network runs once,
     the teacher as in evaluation; what layers give is recorded on the way. Losses that
     compare examples compare those of all replicas.
@@ -192,6 +195,7 @@ class Distillation(ObjectiveModel):
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> Mapping[str, TermLoss]:
         name = type(self).__name__
+        x, ids = self._parts(x, training)
         student = self._run_student(x, training)
         logits = at_least_single(student[_OUTPUT])
         if y is None:
@@ -223,8 +227,22 @@ class Distillation(ObjectiveModel):
                 teacher[strategy.teacher_layer_name or _OUTPUT],
                 student[strategy.student_layer_name or _OUTPUT],
             )
-            terms[own] = _term(strategy, pair, labels, weights)
+            terms[own] = _term(strategy, pair, labels, ids, weights)
         return terms
+
+    def _parts(self, x: Any, training: bool) -> tuple[Any, Any]:
+        """Returns the models' inputs, and the ids of examples where some are needed."""
+        if not any("ids" in each.needs for each in self.strategies):
+            return x, None
+        if isinstance(x, tuple | list) and len(x) == 2:
+            return x[0], tf.convert_to_tensor(x[1])
+        if training:
+            needing = next(each for each in self.strategies if "ids" in each.needs)
+            raise ValueError(
+                f"{type(self).__name__}: {type(needing).__name__} needs the ids of "
+                "examples; expected batches ((x, ids), labels)."
+            )
+        return x, None
 
     # === Layers and shapes ===
 
@@ -320,16 +338,18 @@ def _term(
     strategy: Strategy,
     pair: tuple[tf.Tensor, tf.Tensor],
     labels: tf.Tensor,
+    ids: tf.Tensor | None,
     weights: tf.Tensor,
 ) -> TermLoss:
     """Returns the term of a strategy."""
     several = strategy.across and num_replicas() > 1
     own_rows = tf.shape(labels)[0]
-    everything = (*pair, labels, weights)
+    given = {"labels": labels, "ids": ids}
+    context = {name: given[name] for name in strategy.needs}
+    teacher, student = pair
     if several:
-        everything = tuple(gather_rows(each) for each in everything)
-    teacher, student, labels, weights = everything
-    context = {"labels": labels} if "labels" in strategy.needs else {}
+        teacher, student, weights = map(gather_rows, (*pair, weights))
+        context = {name: gather_rows(each) for name, each in context.items()}
     loss = strategy.losses_of(teacher, student, **context).loss
     # Neighbours, of which there is one less.
     weights = weights[: tf.shape(loss)[0]]
