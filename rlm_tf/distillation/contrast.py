@@ -10,7 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range, check_running
-from rlm_tf.distillation.regressor import Shape
+from rlm_tf.distillation.regressor import Shape, projection
 from rlm_tf.distillation.strategy import Strategy
 from rlm_tf.objectives import feature_distillation as features
 from rlm_tf.objectives.feature_pairs import unit
@@ -110,20 +110,8 @@ class ContrastiveRepresentation(Strategy):
         self._by_class = (order, np.cumsum(counts) - counts, counts)
 
     def build(self, teacher_shape: Shape, student_shape: Shape) -> None:
-        self.of_teacher, self.of_student = (
-            keras.Sequential(
-                [
-                    keras.Input(shape[1:]),
-                    keras.layers.Flatten(),
-                    keras.layers.Dense(self.width, name="dense"),
-                ],
-                name=name,
-            )
-            for name, shape in (
-                ("of_teacher", teacher_shape),
-                ("of_student", student_shape),
-            )
-        )
+        self.of_teacher = projection("of_teacher", teacher_shape, self.width)
+        self.of_student = projection("of_student", student_shape, self.width)
         most = np.sqrt(3 / self.width)
         self.teacher_memory, self.student_memory = (
             self._variable(

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
-from rlm_tf.distillation.regressor import Shape, regressor
+from rlm_tf.distillation.regressor import Shape, projection, regressor
 from rlm_tf.distillation.strategy import Strategy
 from rlm_tf.objectives import feature_distillation as features
 from rlm_tf.objectives.feature_pairs import same_size
@@ -72,20 +72,8 @@ class CorrelationCongruence(Strategy):
         self.width = width
 
     def build(self, teacher_shape: Shape, student_shape: Shape) -> None:
-        self.of_teacher, self.of_student = (
-            keras.Sequential(
-                [
-                    keras.Input(shape[1:]),
-                    keras.layers.Flatten(),
-                    keras.layers.Dense(self.width, name="dense"),
-                ],
-                name=name,
-            )
-            for name, shape in (
-                ("of_teacher", teacher_shape),
-                ("of_student", student_shape),
-            )
-        )
+        self.of_teacher = projection("of_teacher", teacher_shape, self.width)
+        self.of_student = projection("of_student", student_shape, self.width)
         self.built = True
 
     def losses_of(self, teacher: Any, student: Any, **context: Any) -> LossOutput:

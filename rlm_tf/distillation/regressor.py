@@ -65,3 +65,21 @@ def _convolution(name: str, student: Shape, teacher: Shape) -> keras.Layer:
         f"{name}: maps of {high} x {wide} cannot be brought to {to_high} x {to_wide}: "
         "a student's are as large as its teacher's, larger, or half as large."
     )
+
+
+def projection(name: str, shape: Shape, width: int) -> keras.Sequential:
+    """Returns a trained linear map of features to vectors, built.
+
+    Args:
+        name: Of the layer.
+        shape: Of the features, `[B, ...]`.
+        width: Of the vectors.
+    """
+    return keras.Sequential(
+        [
+            keras.Input(shape[1:]),
+            keras.layers.Flatten(),
+            keras.layers.Dense(width, name="dense"),
+        ],
+        name=name,
+    )

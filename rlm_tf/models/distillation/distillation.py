@@ -10,11 +10,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_running, check_shapes
 from rlm_tf.distillation import Strategy
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.layer_paths import layer_at
 from rlm_tf.models.distillation.recording import recording
+from rlm_tf.models.distillation.supervised import supervised
 from rlm_tf.nested_config import made_objects
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
@@ -197,28 +197,10 @@ class Distillation(ObjectiveModel):
         name = type(self).__name__
         x, ids = self._parts(x, training)
         student = self._run_student(x, training)
-        logits = at_least_single(student[_OUTPUT])
-        if y is None:
-            raise ValueError(f"{name}: no labels; expected batches (x, labels).")
-        labels = tf.cast(tf.convert_to_tensor(y), tf.int32)
-        if labels.shape.rank == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        check_shapes(name, logits=(logits, "B K"), labels=(labels, "B"))
-        weights = sample_weight
-        if weights is None:
-            weights = tf.ones_like(labels, tf.float32)
-        weights = tf.cast(weights, tf.float32)
-        highest = tf.reduce_max(labels)
-        known = check_running(
-            (tf.reduce_min(labels) >= 0) & (highest < logits.shape[1]),
-            f"{name}: labels must be in [0, {logits.shape[1]})",
-            highest,
+        found = supervised(
+            name, student[_OUTPUT], y, sample_weight, self.accuracy_metric
         )
-        with tf.control_dependencies(known):
-            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
-        self.accuracy_metric.update_state(tf.cast(best == labels, tf.float32), weights)
-        terms = {"cross_entropy": TermLoss(loss, weights)}
+        terms = {"cross_entropy": found.term}
         if not training:
             return terms
         teacher = self._run_teacher(x)
@@ -227,7 +209,7 @@ class Distillation(ObjectiveModel):
                 teacher[strategy.teacher_layer_name or _OUTPUT],
                 student[strategy.student_layer_name or _OUTPUT],
             )
-            terms[own] = _term(strategy, pair, labels, ids, weights)
+            terms[own] = _term(strategy, pair, found.labels, ids, found.weights)
         return terms
 
     def _parts(self, x: Any, training: bool) -> tuple[Any, Any]:

@@ -12,13 +12,11 @@ from rlm_tf.checks import (
     check_integer,
     check_option,
     check_range,
-    check_running,
-    check_shapes,
 )
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
+from rlm_tf.models.distillation.supervised import supervised
 from rlm_tf.nested_config import made_objects
-from rlm_tf.numerics import at_least_single
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.objective_model.worker_model import keras_arguments
@@ -151,27 +149,10 @@ class StudentOrientedTeacher(ObjectiveModel):
     ) -> Mapping[str, TermLoss]:
         name = type(self).__name__
         x, ids = self._parts(x, training)
-        if y is None:
-            raise ValueError(f"{name}: no labels; expected batches ((x, ids), labels).")
-        logits = at_least_single(self(x, training=training))
-        labels = tf.cast(tf.convert_to_tensor(y), tf.int32)
-        if labels.shape.rank == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        check_shapes(name, logits=(logits, "B K"), labels=(labels, "B"))
-        weights = sample_weight
-        if weights is None:
-            weights = tf.ones_like(labels, tf.float32)
-        highest = tf.reduce_max(labels)
-        known = check_running(
-            (tf.reduce_min(labels) >= 0) & (highest < logits.shape[1]),
-            f"{name}: labels must be in [0, {logits.shape[1]})",
-            highest,
+        found = supervised(
+            name, self(x, training=training), y, sample_weight, self.accuracy_metric
         )
-        with tf.control_dependencies(known):
-            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
-        self.accuracy_metric.update_state(tf.cast(best == labels, tf.float32), weights)
-        terms = {"cross_entropy": TermLoss(loss, weights)}
+        terms = {"cross_entropy": found.term}
         if not training:
             return terms
         if self.lipschitz:
@@ -179,7 +160,7 @@ class StudentOrientedTeacher(ObjectiveModel):
             # Of each replica the same: their mean is the sum of the constants.
             terms["lipschitz"] = TermLoss(total[tf.newaxis], tf.ones([1]))
         if self.consistency:
-            terms["consistency"] = self._consistency(ids, logits, weights)
+            terms["consistency"] = self._consistency(ids, found.logits, found.weights)
         return terms
 
     def _consistency(
