@@ -18,19 +18,22 @@ from rlm_tf.numerics import (
     at_least_single,
     cast_like,
     log_mean_exp,
-    multiply_no_nan_log,
+)
+from rlm_tf.objectives.divergences import (
+    DivergenceExtra,
+    agreement_of,
+    correlation,
+    divergence,
+    label_and_others,
+    log_sum,
+    paired_log_probs,
+    paired_logits,
+    positive,
+    safe_log,
+    standardised,
+    within,
 )
 from rlm_tf.typing import LossOutput, TensorLike
-
-
-class DivergenceExtra(NamedTuple):
-    """By-products of a divergence; they carry no gradient.
-
-    Attributes:
-        agreement: `[...]`, 1 where both hold the same class for the most probable.
-    """
-
-    agreement: tf.Tensor
 
 
 class DecoupledExtra(NamedTuple):
@@ -89,9 +92,11 @@ def kd(
         ValueError: If shapes do not fit or T is not positive.
         TypeError: If logits are not floating point.
     """
-    dtype, log_t, log_s = _log_probs("kd", teacher_logits, student_logits, temperature)
-    loss = temperature**2 * _divergence(log_t, log_s)
-    return LossOutput(tf.cast(loss, dtype), _agreement(dtype, log_t, log_s))
+    dtype, log_t, log_s = paired_log_probs(
+        "kd", teacher_logits, student_logits, temperature
+    )
+    loss = temperature**2 * divergence(log_t, log_s)
+    return LossOutput(tf.cast(loss, dtype), agreement_of(dtype, log_t, log_s))
 
 
 def reverse_kd(
@@ -115,9 +120,11 @@ def reverse_kd(
         TypeError: If logits are not floating point.
     """
     name = "reverse_kd"
-    dtype, log_t, log_s = _log_probs(name, teacher_logits, student_logits, temperature)
-    loss = temperature**2 * _divergence(log_s, log_t)
-    return LossOutput(tf.cast(loss, dtype), _agreement(dtype, log_t, log_s))
+    dtype, log_t, log_s = paired_log_probs(
+        name, teacher_logits, student_logits, temperature
+    )
+    loss = temperature**2 * divergence(log_s, log_t)
+    return LossOutput(tf.cast(loss, dtype), agreement_of(dtype, log_t, log_s))
 
 
 def generalised_jsd(
@@ -153,13 +160,15 @@ def generalised_jsd(
             f"{name}: `beta` must lie in (0, 1), found {beta!r}; its ends are `kd` and "
             "`reverse_kd`."
         )
-    dtype, log_t, log_s = _log_probs(name, teacher_logits, student_logits, temperature)
+    dtype, log_t, log_s = paired_log_probs(
+        name, teacher_logits, student_logits, temperature
+    )
     weights = tf.constant([math.log(beta), math.log1p(-beta)], log_s.dtype)
     weights = tf.reshape(weights, [2] + log_s.shape.rank * [1])
     log_m = log_mean_exp(tf.stack([log_t, log_s]), log_weights=weights)
-    loss = beta * _divergence(log_t, log_m) + (1 - beta) * _divergence(log_s, log_m)
+    loss = beta * divergence(log_t, log_m) + (1 - beta) * divergence(log_s, log_m)
     loss *= temperature**2
-    return LossOutput(tf.cast(loss, dtype), _agreement(dtype, log_t, log_s))
+    return LossOutput(tf.cast(loss, dtype), agreement_of(dtype, log_t, log_s))
 
 
 def decoupled_kd(
@@ -196,19 +205,21 @@ def decoupled_kd(
         TypeError: If logits are not floating point.
     """
     name = "decoupled_kd"
-    dtype, log_t, log_s = _log_probs(name, teacher_logits, student_logits, temperature)
+    dtype, log_t, log_s = paired_log_probs(
+        name, teacher_logits, student_logits, temperature
+    )
     labels = checked_ids(name, "labels", labels)
     check_shapes(name, teacher_logits=(log_t, "... K"), labels=(labels, "..."))
     if log_t.shape[-1] == 1:
         raise ValueError(f"{name}: there must be at least two classes, found 1.")
-    label_t, others_t = _label_and_others(log_t, labels)
-    label_s, others_s = _label_and_others(log_s, labels)
-    rest_t, rest_s = _log_sum(others_t), _log_sum(others_s)
-    label = temperature**2 * _divergence(
+    label_t, others_t = label_and_others(log_t, labels)
+    label_s, others_s = label_and_others(log_s, labels)
+    rest_t, rest_s = log_sum(others_t), log_sum(others_s)
+    label = temperature**2 * divergence(
         tf.stack([label_t, rest_t], axis=-1), tf.stack([label_s, rest_s], axis=-1)
     )
-    others = temperature**2 * _divergence(
-        _less(others_t, rest_t), _less(others_s, rest_s)
+    others = temperature**2 * divergence(
+        within(others_t, rest_t), within(others_s, rest_s)
     )
     loss = alpha * label + beta * others
     parts = (tf.cast(tf.stop_gradient(part), dtype) for part in (label, others))
@@ -245,11 +256,13 @@ def dist(
         TypeError: If logits are not floating point.
     """
     name = "dist"
-    dtype, log_t, log_s = _log_probs(name, teacher_logits, student_logits, temperature)
+    dtype, log_t, log_s = paired_log_probs(
+        name, teacher_logits, student_logits, temperature
+    )
     check_shapes(name, teacher_logits=(log_t, "B K"))
     p_t, p_s = tf.exp(log_t), tf.exp(log_s)
-    inter = 1 - _correlation(p_t, p_s, axis=1)
-    intra = 1 - _correlation(p_t, p_s, axis=0)
+    inter = 1 - correlation(p_t, p_s, axis=1)
+    intra = 1 - correlation(p_t, p_s, axis=0)
     loss = temperature**2 * (beta * inter + gamma * tf.reduce_mean(intra))
     parts = (tf.cast(tf.stop_gradient(part), dtype) for part in (inter, intra))
     return LossOutput(tf.cast(loss, dtype), DistExtra(*parts))
@@ -277,8 +290,10 @@ def standardised_kd(
         TypeError: If logits are not floating point.
     """
     name = "standardised_kd"
-    dtype, teacher, student = _logits(name, teacher_logits, student_logits, temperature)
-    found = kd(_standardised(teacher), _standardised(student), temperature=temperature)
+    dtype, teacher, student = paired_logits(
+        name, teacher_logits, student_logits, temperature
+    )
+    found = kd(standardised(teacher), standardised(student), temperature=temperature)
     agreement = tf.cast(found.extra.agreement, dtype)
     return LossOutput(tf.cast(found.loss, dtype), DivergenceExtra(agreement))
 
@@ -315,7 +330,7 @@ def lumped_kd(
     check_floating(name, top_log_probs=top_log_probs, student_logits=student_logits)
     ids = checked_ids(name, "top_ids", top_ids)
     dtype = tf.convert_to_tensor(student_logits).dtype
-    student = at_least_single(student_logits) / _positive(name, temperature)
+    student = at_least_single(student_logits) / positive(name, temperature)
     log_p = tf.stop_gradient(cast_like(top_log_probs, student))
     check_shapes(
         name,
@@ -328,12 +343,12 @@ def lumped_kd(
     # Not by 1 - sum q: that is rounding where the student is sure.
     depth = student.shape[-1] or tf.shape(student)[-1]
     chosen = tf.reduce_any(tf.one_hot(ids, depth, True, False, dtype=tf.bool), axis=-2)
-    log_rest = _log_sum(tf.where(chosen, -math.inf, log_q))
+    log_rest = log_sum(tf.where(chosen, -math.inf, log_q))
     p_rest = tf.maximum(1 - tf.reduce_sum(tf.exp(log_p), axis=-1), 0)
     # What rounding leaves where there is no other class.
     p_rest = tf.where(tf.reduce_all(chosen, axis=-1), tf.zeros_like(p_rest), p_rest)
-    loss = _divergence(
-        tf.concat([log_p, _safe_log(p_rest)[..., tf.newaxis]], axis=-1),
+    loss = divergence(
+        tf.concat([log_p, safe_log(p_rest)[..., tf.newaxis]], axis=-1),
         tf.concat([top, log_rest[..., tf.newaxis]], axis=-1),
     )
     rest = tf.cast(tf.stop_gradient(tf.exp(log_rest)), dtype)
@@ -377,106 +392,3 @@ def correctness_ranking(
         sign = tf.where(gap > 0, tf.ones_like(gap), -tf.ones_like(gap))
     loss = tf.nn.relu(-sign * (p - tf.roll(p, -1, axis=0)) + tf.abs(gap))
     return LossOutput(tf.cast(loss, dtype), None)
-
-
-# === Parts ===
-
-
-def _positive(name: str, temperature: float) -> float:
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ValueError(
-            f"{name}: `temperature` must be finite and positive, found {temperature!r}."
-        )
-    return temperature
-
-
-def _logits(
-    name: str, teacher: TensorLike, student: TensorLike, temperature: float
-) -> tuple[tf.DType, tf.Tensor, tf.Tensor]:
-    """Returns the student's dtype, and both logits, at least in single precision."""
-    check_floating(name, teacher_logits=teacher, student_logits=student)
-    _positive(name, temperature)
-    dtype = tf.convert_to_tensor(student).dtype
-    student = at_least_single(student)
-    teacher = tf.stop_gradient(cast_like(teacher, student))
-    check_shapes(
-        name, teacher_logits=(teacher, "... K"), student_logits=(student, "... K")
-    )
-    return dtype, teacher, student
-
-
-def _log_probs(
-    name: str, teacher: TensorLike, student: TensorLike, temperature: float
-) -> tuple[tf.DType, tf.Tensor, tf.Tensor]:
-    """Returns the student's dtype, and both log-probabilities at the temperature."""
-    dtype, teacher, student = _logits(name, teacher, student, temperature)
-    log_t, log_s = (
-        tf.nn.log_softmax(logits / temperature) for logits in (teacher, student)
-    )
-    return dtype, log_t, log_s
-
-
-def _divergence(log_p: tf.Tensor, log_q: tf.Tensor) -> tf.Tensor:
-    """Returns KL(p || q) over the last axis; classes that p has not count nothing."""
-    p = tf.exp(log_p)
-    return tf.reduce_sum(
-        multiply_no_nan_log(p, log_p) - multiply_no_nan_log(p, log_q), axis=-1
-    )
-
-
-def _agreement(dtype: tf.DType, log_t: tf.Tensor, log_s: tf.Tensor) -> DivergenceExtra:
-    same = tf.argmax(log_t, axis=-1) == tf.argmax(log_s, axis=-1)
-    return DivergenceExtra(tf.cast(same, dtype))
-
-
-def _label_and_others(
-    log_probs: tf.Tensor, labels: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns log-probabilities `[...]` of labels, and all with those at -inf."""
-    depth = log_probs.shape[-1] or tf.shape(log_probs)[-1]
-    own = tf.one_hot(labels, depth, True, False, dtype=tf.bool)
-    label = tf.gather(log_probs, labels, batch_dims=labels.shape.rank)
-    return label, tf.where(own, -math.inf, log_probs)
-
-
-def _log_sum(log_values: tf.Tensor) -> tf.Tensor:
-    """Returns the logarithm of sums; of nothing minus infinity, without gradient."""
-    nothing = tf.reduce_all(log_values == -math.inf, axis=-1)
-    safe = tf.where(nothing[..., tf.newaxis], 0.0, log_values)
-    return tf.where(nothing, -math.inf, tf.reduce_logsumexp(safe, axis=-1))
-
-
-def _less(log_values: tf.Tensor, log_sum: tf.Tensor) -> tf.Tensor:
-    """Returns log-probabilities within a sum; of a sum of nothing minus infinity."""
-    finite = tf.where(log_sum == -math.inf, tf.zeros_like(log_sum), log_sum)
-    return log_values - finite[..., tf.newaxis]
-
-
-def _safe_log(values: tf.Tensor) -> tf.Tensor:
-    """Returns logarithms of constants, minus infinity of 0."""
-    some = values > 0
-    return tf.where(some, tf.math.log(tf.where(some, values, 1.0)), -math.inf)
-
-
-def _correlation(x: tf.Tensor, y: tf.Tensor, axis: int) -> tf.Tensor:
-    """Returns Pearson's correlation; 0, without gradient, where one does not vary."""
-    x -= tf.reduce_mean(x, axis=axis, keepdims=True)
-    y -= tf.reduce_mean(y, axis=axis, keepdims=True)
-    squares = tf.reduce_sum(x * x, axis=axis) * tf.reduce_sum(y * y, axis=axis)
-    varies = squares > 0
-    root = tf.sqrt(tf.where(varies, squares, tf.ones_like(squares)))
-    inner = tf.reduce_sum(x * y, axis=axis)
-    return tf.where(varies, inner / root, tf.zeros_like(inner))
-
-
-def _standardised(logits: tf.Tensor) -> tf.Tensor:
-    """Returns logits less their mean, over their deviation as that of a sample.
-
-    To which the authors' code adds 1e-7.
-    """
-    centred = logits - tf.reduce_mean(logits, axis=-1, keepdims=True)
-    freedom = tf.cast(tf.maximum(tf.shape(logits)[-1] - 1, 1), logits.dtype)
-    variance = tf.reduce_sum(centred**2, axis=-1, keepdims=True) / freedom
-    varies = variance > 0
-    root = tf.sqrt(tf.where(varies, variance, tf.ones_like(variance)))
-    return tf.where(varies, centred / (root + 1e-7), tf.zeros_like(centred))

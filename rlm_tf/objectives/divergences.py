@@ -1,0 +1,124 @@
+"""What losses of `distillation` are made of: logits in pairs, divergences, sums."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from rlm_tf.checks import check_floating, check_shapes
+from rlm_tf.numerics import at_least_single, cast_like, multiply_no_nan_log
+from rlm_tf.typing import TensorLike
+
+
+class DivergenceExtra(NamedTuple):
+    """By-products of a divergence; they carry no gradient.
+
+    Attributes:
+        agreement: `[...]`, 1 where both hold the same class for the most probable.
+    """
+
+    agreement: tf.Tensor
+
+
+def positive(name: str, temperature: float) -> float:
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ValueError(
+            f"{name}: `temperature` must be finite and positive, found {temperature!r}."
+        )
+    return temperature
+
+
+def paired_logits(
+    name: str, teacher: TensorLike, student: TensorLike, temperature: float
+) -> tuple[tf.DType, tf.Tensor, tf.Tensor]:
+    """Returns the student's dtype, and both logits, at least in single precision."""
+    check_floating(name, teacher_logits=teacher, student_logits=student)
+    positive(name, temperature)
+    dtype = tf.convert_to_tensor(student).dtype
+    student = at_least_single(student)
+    teacher = tf.stop_gradient(cast_like(teacher, student))
+    check_shapes(
+        name, teacher_logits=(teacher, "... K"), student_logits=(student, "... K")
+    )
+    return dtype, teacher, student
+
+
+def paired_log_probs(
+    name: str, teacher: TensorLike, student: TensorLike, temperature: float
+) -> tuple[tf.DType, tf.Tensor, tf.Tensor]:
+    """Returns the student's dtype, and both log-probabilities at the temperature."""
+    dtype, teacher, student = paired_logits(name, teacher, student, temperature)
+    log_t, log_s = (
+        tf.nn.log_softmax(logits / temperature) for logits in (teacher, student)
+    )
+    return dtype, log_t, log_s
+
+
+def divergence(log_p: tf.Tensor, log_q: tf.Tensor) -> tf.Tensor:
+    """Returns KL(p || q) over the last axis; classes that p has not count nothing."""
+    p = tf.exp(log_p)
+    return tf.reduce_sum(
+        multiply_no_nan_log(p, log_p) - multiply_no_nan_log(p, log_q), axis=-1
+    )
+
+
+def agreement_of(
+    dtype: tf.DType, log_t: tf.Tensor, log_s: tf.Tensor
+) -> DivergenceExtra:
+    same = tf.argmax(log_t, axis=-1) == tf.argmax(log_s, axis=-1)
+    return DivergenceExtra(tf.cast(same, dtype))
+
+
+def label_and_others(
+    log_probs: tf.Tensor, labels: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns log-probabilities `[...]` of labels, and all with those at -inf."""
+    depth = log_probs.shape[-1] or tf.shape(log_probs)[-1]
+    own = tf.one_hot(labels, depth, True, False, dtype=tf.bool)
+    label = tf.gather(log_probs, labels, batch_dims=labels.shape.rank)
+    return label, tf.where(own, -math.inf, log_probs)
+
+
+def log_sum(log_values: tf.Tensor) -> tf.Tensor:
+    """Returns the logarithm of sums; of nothing minus infinity, without gradient."""
+    nothing = tf.reduce_all(log_values == -math.inf, axis=-1)
+    safe = tf.where(nothing[..., tf.newaxis], 0.0, log_values)
+    return tf.where(nothing, -math.inf, tf.reduce_logsumexp(safe, axis=-1))
+
+
+def within(log_values: tf.Tensor, log_sum: tf.Tensor) -> tf.Tensor:
+    """Returns log-probabilities within a sum; of a sum of nothing minus infinity."""
+    finite = tf.where(log_sum == -math.inf, tf.zeros_like(log_sum), log_sum)
+    return log_values - finite[..., tf.newaxis]
+
+
+def safe_log(values: tf.Tensor) -> tf.Tensor:
+    """Returns logarithms of constants, minus infinity of 0."""
+    some = values > 0
+    return tf.where(some, tf.math.log(tf.where(some, values, 1.0)), -math.inf)
+
+
+def correlation(x: tf.Tensor, y: tf.Tensor, axis: int) -> tf.Tensor:
+    """Returns Pearson's correlation; 0, without gradient, where one does not vary."""
+    x -= tf.reduce_mean(x, axis=axis, keepdims=True)
+    y -= tf.reduce_mean(y, axis=axis, keepdims=True)
+    squares = tf.reduce_sum(x * x, axis=axis) * tf.reduce_sum(y * y, axis=axis)
+    varies = squares > 0
+    root = tf.sqrt(tf.where(varies, squares, tf.ones_like(squares)))
+    inner = tf.reduce_sum(x * y, axis=axis)
+    return tf.where(varies, inner / root, tf.zeros_like(inner))
+
+
+def standardised(logits: tf.Tensor) -> tf.Tensor:
+    """Returns logits less their mean, over their deviation as that of a sample.
+
+    To which the authors' code adds 1e-7.
+    """
+    centred = logits - tf.reduce_mean(logits, axis=-1, keepdims=True)
+    freedom = tf.cast(tf.maximum(tf.shape(logits)[-1] - 1, 1), logits.dtype)
+    variance = tf.reduce_sum(centred**2, axis=-1, keepdims=True) / freedom
+    varies = variance > 0
+    root = tf.sqrt(tf.where(varies, variance, tf.ones_like(variance)))
+    return tf.where(varies, centred / (root + 1e-7), tf.zeros_like(centred))
