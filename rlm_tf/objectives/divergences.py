@@ -23,6 +23,11 @@ class DivergenceExtra(NamedTuple):
 
 
 def positive(name: str, temperature: float) -> float:
+    """Returns the temperature of the loss `name`, which must be finite and positive.
+
+    Raises:
+        ValueError: if it is not.
+    """
     if not (math.isfinite(temperature) and temperature > 0):
         raise ValueError(
             f"{name}: `temperature` must be finite and positive, found {temperature!r}."
@@ -67,6 +72,7 @@ def divergence(log_p: tf.Tensor, log_q: tf.Tensor) -> tf.Tensor:
 def agreement_of(
     dtype: tf.DType, log_t: tf.Tensor, log_s: tf.Tensor
 ) -> DivergenceExtra:
+    """Returns where log-probabilities `[..., K]` of both agree on the largest class."""
     same = tf.argmax(log_t, axis=-1) == tf.argmax(log_s, axis=-1)
     return DivergenceExtra(tf.cast(same, dtype))
 
