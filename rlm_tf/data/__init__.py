@@ -3,6 +3,7 @@
 from rlm_tf.data.batches.contiguous_batches import ContiguousBatches, contiguous_batches
 from rlm_tf.data.batches.looks import Looks
 from rlm_tf.data.batches.noising import Noising
+from rlm_tf.data.batches.placed_batches import PlacedBatches
 from rlm_tf.data.batches.segment_pairs import SegmentPairs
 from rlm_tf.data.batches.segments import Segments
 from rlm_tf.data.batches.sentence_batches import SentenceBatches
@@ -47,6 +48,7 @@ __all__ = [
     "MixedFeatures",
     "MixedSample",
     "Noising",
+    "PlacedBatches",
     "ReverseCopy",
     "SegmentPairs",
     "Segments",

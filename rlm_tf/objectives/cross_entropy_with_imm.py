@@ -109,7 +109,8 @@ def linear_cross_entropy_with_imm(
         soft = None
         if groups.alone is not None:
             soft = SoftTargets(x, kernel, biases, groups.alone, logits)
-        e, s, log_partition, target_logits = exponentials_of(logits, targets)
+        found = exponentials_of(logits, targets)
+        e, s, log_partition, target_logits = found
 
         def member_log_probs() -> tf.Tensor:
             logits = logits_of(tf.gather(x, groups.rows), kernel, biases)
@@ -145,9 +146,9 @@ def linear_cross_entropy_with_imm(
             )
             return gradients if soft is None else soft.without_bases(gradients, h)
 
-        found = (log_partition - target_logits, pool.loss)
+        losses = (log_partition - target_logits, pool.loss)
         return (
-            found if soft is None else (*found, soft.loss(log_partition)),
+            losses if soft is None else (*losses, soft.loss(found)),
             gradient,
         )
 

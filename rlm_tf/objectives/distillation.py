@@ -29,10 +29,10 @@ from rlm_tf.objectives.divergences import (
     paired_log_probs,
     paired_logits,
     positive,
-    safe_log,
     standardised,
     within,
 )
+from rlm_tf.objectives.lumped_probs import LumpedProbs, lumped_cross_entropy
 from rlm_tf.typing import LossOutput, TensorLike
 
 
@@ -338,21 +338,18 @@ def lumped_kd(
         top_log_probs=(log_p, "... k"),
         student_logits=(student, "... K"),
     )
-    log_q = tf.nn.log_softmax(student)
-    top = tf.gather(log_q, ids, batch_dims=ids.shape.rank - 1)
-    # Not by 1 - sum q: that is rounding where the student is sure.
-    depth = student.shape[-1] or tf.shape(student)[-1]
-    chosen = tf.reduce_any(tf.one_hot(ids, depth, True, False, dtype=tf.bool), axis=-2)
-    log_rest = log_sum(tf.where(chosen, -math.inf, log_q))
-    p_rest = tf.maximum(1 - tf.reduce_sum(tf.exp(log_p), axis=-1), 0)
-    # What rounding leaves where there is no other class.
-    p_rest = tf.where(tf.reduce_all(chosen, axis=-1), tf.zeros_like(p_rest), p_rest)
-    loss = divergence(
-        tf.concat([log_p, safe_log(p_rest)[..., tf.newaxis]], axis=-1),
-        tf.concat([top, log_rest[..., tf.newaxis]], axis=-1),
+    size = tf.shape(student)[-1]
+    probs = LumpedProbs(*(tf.reshape(x, [-1, tf.shape(x)[-1]]) for x in (ids, log_p)))
+    found = lumped_cross_entropy(tf.reshape(student, [-1, size]), probs)
+    loss = temperature**2 * (found.loss - probs.entropy(size))
+    rest = tf.exp(tf.stop_gradient(found.log_rest))
+    loss, rest = (
+        tf.ensure_shape(
+            tf.reshape(tf.cast(x, dtype), tf.shape(ids)[:-1]), ids.shape[:-1]
+        )
+        for x in (loss, rest)
     )
-    rest = tf.cast(tf.stop_gradient(tf.exp(log_rest)), dtype)
-    return LossOutput(tf.cast(temperature**2 * loss, dtype), LumpedExtra(rest))
+    return LossOutput(loss, LumpedExtra(rest))
 
 
 def correctness_ranking(

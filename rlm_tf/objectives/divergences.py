@@ -100,12 +100,6 @@ def within(log_values: tf.Tensor, log_sum: tf.Tensor) -> tf.Tensor:
     return log_values - finite[..., tf.newaxis]
 
 
-def safe_log(values: tf.Tensor) -> tf.Tensor:
-    """Returns logarithms of constants, minus infinity of 0."""
-    some = values > 0
-    return tf.where(some, tf.math.log(tf.where(some, values, 1.0)), -math.inf)
-
-
 def correlation(x: tf.Tensor, y: tf.Tensor, axis: int) -> tf.Tensor:
     """Returns Pearson's correlation; 0, without gradient, where one does not vary."""
     x -= tf.reduce_mean(x, axis=axis, keepdims=True)

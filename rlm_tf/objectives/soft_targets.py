@@ -15,15 +15,21 @@ import tensorflow as tf
 from rlm_tf.checks import check_shapes
 from rlm_tf.numerics import at_least_single, multiply_no_nan_log
 from rlm_tf.objectives.linear_softmax import (
+    Exponentials,
     exponentials_of,
     linear_operands,
     logits_of,
     pull_back,
 )
+from rlm_tf.objectives.lumped_probs import (
+    LumpedProbs,
+    LumpedTargets,
+    lumped_cross_entropy,
+)
 from rlm_tf.restricted.sparse_probs import SparseProbs
 
-# Distributions `[N, V]`, or sparse ones.
-Distributions: TypeAlias = tf.Tensor | SparseProbs
+# Distributions `[N, V]`, sparse ones, or lumped ones.
+Distributions: TypeAlias = tf.Tensor | SparseProbs | LumpedProbs
 
 
 class SoftTargetLoss(NamedTuple):
@@ -31,7 +37,8 @@ class SoftTargetLoss(NamedTuple):
 
     Attributes:
         cross_entropy: `[N]`, nats, of the targets.
-        soft: `[N]`, nats, `-sum_v P_nv log q_nv`.
+        soft: `[N]`, nats, `-sum_v P_nv log q_nv`; of lumped distributions, with the
+            lump as one word.
     """
 
     cross_entropy: tf.Tensor
@@ -63,6 +70,8 @@ def cross_entropy_with_soft_targets(
 
 def soft_cross_entropy(logits: tf.Tensor, probs: Distributions) -> tf.Tensor:
     """Returns `-sum_v P_nv log q_nv`, `[N]`, nats; arguments as the function above."""
+    if isinstance(probs, LumpedProbs):
+        return lumped_cross_entropy(logits, probs.constant(logits.dtype)).loss
     probs = _constant(probs, logits.dtype)
     if not isinstance(probs, SparseProbs):
         log_q = tf.nn.log_softmax(logits)
@@ -106,8 +115,13 @@ def linear_cross_entropy_with_soft_targets(
     @tf.custom_gradient
     def loss(x: tf.Tensor, kernel: tf.Tensor, *biases: tf.Tensor) -> Any:
         logits = logits_of(x, kernel, biases)
-        soft = SoftTargets(x, kernel, biases, probs, logits)
-        e, s, log_partition, target_logits = exponentials_of(logits, targets)
+        soft: SoftTargets | LumpedTargets
+        if isinstance(probs, LumpedProbs):
+            soft = LumpedTargets(probs, logits)
+        else:
+            soft = SoftTargets(x, kernel, biases, probs, logits)
+        found = exponentials_of(logits, targets)
+        e, s, log_partition, target_logits = found
 
         def gradient(g: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
             g, h = tf.convert_to_tensor(g), tf.convert_to_tensor(h)
@@ -124,7 +138,7 @@ def linear_cross_entropy_with_soft_targets(
             )
             return soft.without_bases(gradients, h)
 
-        return (log_partition - target_logits, soft.loss(log_partition)), gradient
+        return (log_partition - target_logits, soft.loss(found)), gradient
 
     return SoftTargetLoss(*loss(features, kernel, *([] if bias is None else [bias])))
 
@@ -145,7 +159,7 @@ class SoftTargets:
         x: tf.Tensor,
         kernel: tf.Tensor,
         biases: Sequence[tf.Tensor],
-        probs: Distributions,
+        probs: tf.Tensor | SparseProbs,
         logits: tf.Tensor,
     ) -> None:
         self._probs = probs = _constant(probs, logits.dtype)
@@ -162,9 +176,9 @@ class SoftTargets:
         entries = probs.row_sums(probs.values * tf.gather_nd(logits, probs.places()))
         self._inner = entries + tf.reduce_sum(probs.shares * shared, axis=1)
 
-    def loss(self, log_partition: tf.Tensor) -> tf.Tensor:
-        """Returns `-sum_v P_nv log q_nv`, `[N]`, of logarithms of partition sums."""
-        return self._mass * log_partition - self._inner
+    def loss(self, found: Exponentials) -> tf.Tensor:
+        """Returns `-sum_v P_nv log q_nv`, `[N]`, of exponentials of the logits."""
+        return self._mass * found.log_partition - self._inner
 
     def subtracted(
         self, values: tf.Tensor, sums: tf.Tensor, g: tf.Tensor, h: tf.Tensor
@@ -207,7 +221,9 @@ class SoftTargets:
         ]
 
 
-def _constant(probs: Distributions, dtype: tf.DType) -> Distributions:
+def _constant(
+    probs: tf.Tensor | SparseProbs, dtype: tf.DType
+) -> tf.Tensor | SparseProbs:
     """Returns distributions in a dtype, without a gradient."""
     if not isinstance(probs, SparseProbs):
         return tf.stop_gradient(tf.cast(probs, dtype))
@@ -230,6 +246,8 @@ def _check(function: str, probs: Distributions, **arrays: Any) -> None:
             "values": "E",
         }
         given = {name: (getattr(probs, name), axes) for name, axes in letters.items()}
+    elif isinstance(probs, LumpedProbs):
+        given = {name: (getattr(probs, name), "N k") for name in probs._fields}
     else:
         given = {"probs": (probs, "N V")}
     check_shapes(function, **arrays, **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -94,6 +95,20 @@ class ContiguousBatches:
         self.rows = rows
         ends = self.num_targets - length * np.arange(batch_size)
         self.row_lengths = np.clip(ends, 0, length).astype(np.int32)
+
+    def tokens(self) -> np.ndarray:
+        """Returns the tokens, int32 `[N]`."""
+        rows = zip(self.rows, self.row_lengths, strict=True)
+        return np.concatenate([row[1 : length + 1] for row, length in rows])
+
+    def of_places(self) -> ContiguousBatches:
+        """Returns batches whose tokens are the places `0 .. N-1` of these."""
+        found = copy.copy(self)
+        places = np.arange(self.num_targets, dtype=np.int32)
+        found.rows = ContiguousBatches(
+            places, self.batch_size, self.window, prefix=0
+        ).rows
+        return found
 
     def element(self, step: int) -> BatchArrays:
         """Returns the element of one step of a pass.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,13 @@ class VariableWindows:
     def lengths(self, epoch: int) -> np.ndarray:
         """Returns the lengths of an epoch's windows, int32 `[steps]`."""
         return self._ordered(tf.constant(epoch, tf.int64)).numpy()
+
+    def of_places(self) -> VariableWindows:
+        """Returns windows whose tokens are the places `0 .. N-1` of these."""
+        found = copy.copy(self)
+        places = np.arange(self.num_targets, dtype=np.int32)
+        found._rows = ContiguousBatches(places, self.batch_size, 1, prefix=0).rows
+        return found
 
     def dataset(self, epoch: Any = 0, start_step: Any = 0) -> tf.data.Dataset:
         """Returns the elements `((tokens, start), next_tokens, weights)` of an epoch.

@@ -23,10 +23,7 @@ from rlm_tf.models.bmi.phase_two import PHASES_TWO, PhaseTwo
 from rlm_tf.models.bmi.pooling import POOLINGS, Pooling, pooled
 from rlm_tf.models.bmi.scaled_gradient import unweighted_scores
 from rlm_tf.models.bmi.two_optimizers import two_optimizers
-from rlm_tf.models.bmi.wrapped_language_model import (
-    WrappedLanguageModel,
-    window_and_pairs,
-)
+from rlm_tf.models.language.wrapped_language_model import WrappedLanguageModel
 from rlm_tf.objective_model.term import (
     Coefficient,
     Term,
@@ -251,6 +248,9 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
 
     # === Computation ===
 
+    def window_of(self, x: Any) -> Any:
+        return _window_and_pairs(x)[0]
+
     def features(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Returns phi of pieces of text, each read from zero states.
 
@@ -274,7 +274,7 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> Mapping[str, TermLoss] | list[Term]:
-        window, given = window_and_pairs(x)
+        window, given = _window_and_pairs(x)
         self._has_pairs = given is not None
         terms = self.language_terms(window, y, sample_weight, training)
         if given is None:
@@ -386,3 +386,10 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
             "discriminator_l2": self.discriminator_l2,
             "end_id": self.end_id,
         }
+
+
+def _window_and_pairs(x: Any) -> tuple[Any, PairBatch | None]:
+    """Returns the window of a batch, and its pairs if it has some."""
+    if isinstance(x, tuple | list) and len(x) == 3:
+        return tuple(x[:2]), PairBatch(*x[2])
+    return x, None

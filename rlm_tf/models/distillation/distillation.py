@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,8 +12,13 @@ import tensorflow as tf
 from rlm_tf.distillation import Strategy
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.layer_paths import layer_at
-from rlm_tf.models.distillation.recording import recording
+from rlm_tf.models.distillation.strategies import (
+    term_names,
+    term_of,
+    weighted_strategies,
+)
 from rlm_tf.models.distillation.supervised import supervised
+from rlm_tf.models.recording import recording
 from rlm_tf.nested_config import made_objects
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
@@ -24,7 +28,6 @@ from rlm_tf.objective_model.term import (
     TermSpec,
     check_coefficient,
 )
-from rlm_tf.replicas import gather_rows, num_replicas, replica_id
 from rlm_tf.untracked import Untracked
 
 # Examples, and unknown sizes, of the batch that features' shapes are found on.
@@ -84,10 +87,10 @@ class Distillation(ObjectiveModel):
         name = type(self).__name__
         super().__init__(**{"dtype": student.dtype_policy, **kwargs})
         self.student = student
-        pairs = _pairs(name, losses)
+        pairs = weighted_strategies(name, losses)
         self.strategies = [strategy for strategy, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
-        self.names = _names(self.strategies)
+        self.names = term_names(self.strategies)
         self.set_teacher(teacher)
         check_coefficient(name, "student_weight", student_weight)
         self.student_weight = student_weight
@@ -209,7 +212,9 @@ class Distillation(ObjectiveModel):
                 teacher[strategy.teacher_layer_name or _OUTPUT],
                 student[strategy.student_layer_name or _OUTPUT],
             )
-            terms[own] = _term(strategy, pair, found.labels, ids, found.weights)
+            terms[own] = term_of(
+                strategy, pair, found.weights, labels=found.labels, ids=ids
+            )
         return terms
 
     def _parts(self, x: Any, training: bool) -> tuple[Any, Any]:
@@ -285,61 +290,6 @@ class Distillation(ObjectiveModel):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         """Returns the model of a config; it has no teacher."""
         return cls(**made_objects(config, custom_objects))
-
-
-def _pairs(name: str, losses: Any) -> list[tuple[Strategy, Coefficient]]:
-    """Returns strategies and their coefficients, checked."""
-    given = [losses] if isinstance(losses, Strategy) else list(losses)
-    if not given:
-        raise ValueError(f"{name}: `losses` must have one strategy at least.")
-    pairs = []
-    for each in given:
-        pair = tuple(each) if isinstance(each, list | tuple) else (each, 1.0)
-        if len(pair) != 2 or not isinstance(pair[0], Strategy):
-            raise ValueError(
-                f"{name}: `losses` must hold strategies of rlm_tf.distillation, or "
-                f"pairs (strategy, coefficient), found {each!r}."
-            )
-        check_coefficient(name, "losses", pair[1])
-        pairs.append(pair)
-    return pairs
-
-
-def _names(strategies: Sequence[Strategy]) -> list[str]:
-    """Returns the names of terms: those of classes, in small letters, numbered."""
-    found: list[str] = []
-    for strategy in strategies:
-        own = type(strategy).__name__
-        own = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", own).lower()
-        number = sum(re.sub(r"_\d+$", "", name) == own for name in found) + 1
-        found.append(own if number == 1 else f"{own}_{number}")
-    return found
-
-
-def _term(
-    strategy: Strategy,
-    pair: tuple[tf.Tensor, tf.Tensor],
-    labels: tf.Tensor,
-    ids: tf.Tensor | None,
-    weights: tf.Tensor,
-) -> TermLoss:
-    """Returns the term of a strategy."""
-    several = strategy.across and num_replicas() > 1
-    own_rows = tf.shape(labels)[0]
-    given = {"labels": labels, "ids": ids}
-    context = {name: given[name] for name in strategy.needs}
-    teacher, student = pair
-    if several:
-        teacher, student, weights = map(gather_rows, (*pair, weights))
-        context = {name: gather_rows(each) for name, each in context.items()}
-    loss = strategy.losses_of(teacher, student, **context).loss
-    # Neighbours, of which there is one less.
-    weights = weights[: tf.shape(loss)[0]]
-    if several:
-        sizes = gather_rows(own_rows[tf.newaxis])
-        start = tf.reduce_sum(sizes[: replica_id()])
-        loss, weights = (each[start : start + own_rows] for each in (loss, weights))
-    return TermLoss(loss, weights)
 
 
 def _zeros(name: str, model: keras.Model) -> Any:

@@ -8,6 +8,7 @@ and can.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
@@ -15,6 +16,7 @@ import tensorflow as tf
 
 from rlm_tf.models.given_logits import token_logits
 from rlm_tf.models.language.batch import tokens_of
+from rlm_tf.models.recording import recording
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.cross_entropy_with_imm import (
     JointLoss,
@@ -97,6 +99,10 @@ class LanguageModelInterface:
     def outputs(self, x: Any, training: bool) -> tf.Tensor:
         """Returns the outputs of one window, and lets a memory move on."""
         return token_logits(self.model, tokens_of(x), training)
+
+    def recorded_outputs(self) -> AbstractContextManager[dict[str, Any]]:
+        """Gives a record whose `outputs` are those of the last window that was run."""
+        return recording({"outputs": self.model})
 
     def starting_states(self, x: Any) -> Any:
         """Returns the states from which training starts this window.
@@ -281,6 +287,9 @@ class MemoryInterface(StatesInterface):
 
     def outputs(self, x: Any, training: bool) -> tf.Tensor:
         return self.model.features(x, training=training)
+
+    def recorded_outputs(self) -> AbstractContextManager[dict[str, Any]]:
+        return recording({"outputs": self.model}, method="features")
 
     def starting_states(self, x: Any) -> Any:
         if isinstance(x, tuple | list):

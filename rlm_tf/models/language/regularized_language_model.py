@@ -338,8 +338,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
 
     @property
     def term_specs(self) -> list[TermSpec]:
-        penalties = penalty_specs(self.activation_penalty, self.temporal_penalty)
-        return [*super().term_specs, *penalties]
+        return [*super().term_specs, *self._penalties()]
 
     def objective_terms(
         self,
@@ -349,13 +348,23 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         training: bool,
         collected: list[tf.Tensor] | None = None,
     ) -> dict[str, TermLoss]:
-        wanted = {spec.name for spec in self.term_specs} - {"nll"}
-        if not (training and wanted):
+        if not (training and self._penalties()):
             return super().objective_terms(x, y, sample_weight, training, collected)
         seen = Activations()
         terms = super().objective_terms(x, y, sample_weight, training, seen)
-        found = penalty_terms(seen, sample_weight)
-        return terms | {name: found[name] for name in found if name in wanted}
+        return terms | self.further_terms(seen, sample_weight)
+
+    def further_terms(
+        self, collected: list[tf.Tensor], sample_weight: tf.Tensor | None
+    ) -> dict[str, TermLoss]:
+        wanted = {spec.name for spec in self._penalties()}
+        if not wanted:
+            return {}
+        found = penalty_terms(collected, sample_weight)
+        return {name: found[name] for name in found if name in wanted}
+
+    def _penalties(self) -> list[TermSpec]:
+        return penalty_specs(self.activation_penalty, self.temporal_penalty)
 
     # === Config ===
 

@@ -371,6 +371,17 @@ class StatefulLanguageModel(ObjectiveModel):
         features = self.features(x, training, collected)
         return {"nll": TermLoss(self.nll(features, y), sample_weight)}
 
+    def further_terms(
+        self, collected: list[tf.Tensor], sample_weight: tf.Tensor | None
+    ) -> dict[str, TermLoss]:
+        """Returns the terms of training beside `nll`.
+
+        Args:
+            collected: An `Activations` list that `features` has filled.
+            sample_weight: `[B, T]`, or None.
+        """
+        return {}
+
     def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
         mean = keras.metrics.Mean(name=name)
         if name != "nll":

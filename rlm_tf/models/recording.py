@@ -15,7 +15,9 @@ _ACTIVE = threading.local()
 
 
 @contextmanager
-def recording(layers: Mapping[str, keras.Layer]) -> Iterator[dict[str, Any]]:
+def recording(
+    layers: Mapping[str, keras.Layer], method: str = "call"
+) -> Iterator[dict[str, Any]]:
     """Gives a dictionary that has the outputs of layers by name, once they have run.
 
     It works for layers of nested and of subclassed models, which no Keras model of
@@ -25,45 +27,46 @@ def recording(layers: Mapping[str, keras.Layer]) -> Iterator[dict[str, Any]]:
 
     Args:
         layers: By the names of the record.
+        method: Whose results are recorded.
     """
     found: dict[str, Any] = {}
     names = {id(layer): name for name, layer in layers.items()}
     records = _ACTIVE.__dict__.setdefault("records", [])
     with _LOCK:
         for layer in layers.values():
-            _attach(layer)
-    records.append((names, found))
+            _attach(layer, method)
+    records.append((names, method, found))
     try:
         yield found
     finally:
-        records.remove((names, found))
+        records.remove((names, method, found))
         with _LOCK:
             for layer in layers.values():
-                _detach(layer)
+                _detach(layer, method)
 
 
-def _attach(layer: keras.Layer) -> None:
+def _attach(layer: keras.Layer, method: str) -> None:
     """Has a layer tell its outputs; how many ask for that is counted."""
-    users = getattr(layer.call, "_users", None)
+    call = getattr(layer, method)
+    users = getattr(call, "_users", None)
     if users is not None:
         users[0] += 1
         return
-    call = layer.call
 
     @functools.wraps(call)
     def told(*args: Any, **kwargs: Any) -> Any:
         outputs = call(*args, **kwargs)
-        for names, found in _ACTIVE.__dict__.get("records", ()):
-            if id(layer) in names:
+        for names, asked, found in _ACTIVE.__dict__.get("records", ()):
+            if asked == method and id(layer) in names:
                 found[names[id(layer)]] = outputs
         return outputs
 
     told._users = [1]  # type: ignore[attr-defined]
-    object.__setattr__(layer, "call", told)
+    object.__setattr__(layer, method, told)
 
 
-def _detach(layer: keras.Layer) -> None:
-    users = layer.call._users
+def _detach(layer: keras.Layer, method: str) -> None:
+    users = getattr(layer, method)._users
     users[0] -= 1
     if not users[0]:
-        object.__delattr__(layer, "call")
+        object.__delattr__(layer, method)

@@ -8,7 +8,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.data.batches.pair_batch import PairBatch
 from rlm_tf.metrics.perplexity import Perplexity
 from rlm_tf.models.language.batch import checked_batch
 from rlm_tf.models.language.interface import interface_of
@@ -85,14 +84,18 @@ class WrappedLanguageModel(ObjectiveModel):
 
     def step_factor(self, x: Any) -> float | tf.Tensor | None:
         if isinstance(self.model, ObjectiveModel):
-            return self.model.step_factor(window_and_pairs(x)[0])
+            return self.model.step_factor(self.window_of(x))
         return None
 
     # === Computation ===
 
+    def window_of(self, x: Any) -> Any:
+        """Returns what the language model reads of a batch's inputs."""
+        return x
+
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Returns the language model's logits `[B, T, V]`."""
-        return self.view.whole_logits(window_and_pairs(inputs)[0], training=training)
+        return self.view.whole_logits(self.window_of(inputs), training=training)
 
     def language_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
@@ -137,10 +140,3 @@ class WrappedLanguageModel(ObjectiveModel):
         of_terms = [m for metrics in self.model.term_metrics.values() for m in metrics]
         known = {metric.name for metric in [self.model.total_metric, *of_terms]}
         return [m for m in self.model.metrics[:-1] if m.name not in known]
-
-
-def window_and_pairs(x: Any) -> tuple[Any, PairBatch | None]:
-    """Returns the window of a batch, and its pairs if it has some."""
-    if isinstance(x, tuple | list) and len(x) == 3:
-        return tuple(x[:2]), PairBatch(*x[2])
-    return x, None

@@ -1,0 +1,353 @@
+"""A language model that learns from a teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from rlm_tf.distillation import KD, Strategy
+from rlm_tf.models.distillation.language_teachers import (
+    ModelTeachers,
+    RestrictedTeacher,
+    teachers_of,
+)
+from rlm_tf.models.distillation.strategies import (
+    term_names,
+    term_of,
+    weighted_strategies,
+)
+from rlm_tf.models.distillation.teacher_predictions import TeacherPredictions
+from rlm_tf.models.language.activation_penalties import Activations
+from rlm_tf.models.language.batch import checked_batch
+from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
+from rlm_tf.models.language.wrapped_language_model import WrappedLanguageModel
+from rlm_tf.nested_config import made_objects
+from rlm_tf.numerics import multiply_no_nan_log
+from rlm_tf.objective_model.term import (
+    Coefficient,
+    TermLoss,
+    TermSpec,
+    check_coefficient,
+)
+from rlm_tf.objectives.lumped_probs import LumpedProbs, lumped_cross_entropy
+from rlm_tf.untracked import Untracked
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class LanguageDistillation(WrappedLanguageModel):
+    """Trains a language model on its text and on what a teacher says of each token.
+
+        student_weight nll + further terms of the student + coefficients x strategies
+
+    Each strategy, of outputs alone, is a term with its metric, a mean over tokens. The
+    teacher reads the windows that the student reads, in evaluation mode; language
+    models carry their states from window to window. `TeacherPredictions`, stored once,
+    cost no run of a teacher; the batches are then those of `PlacedBatches`,
+    `(((tokens, start), places), next_tokens, weights)`.
+
+    With `KD(1.0)` and a plain student, targets and teacher share one softmax.
+    Knowledge distillation from a restricted model is the noising loss of
+    `InducedModelMatching` with `OwnContexts`, up to the teacher's entropy.
+
+    The student may itself be wrapped in `InducedModelMatching`. Calling, evaluating and
+    exporting give the student. The teacher is no part of files and never trained;
+    checkpoints have what it carries.
+
+    Args:
+        teacher: A language model, a list of such, whose probabilities are averaged, a
+            `RestrictedModel`, or `TeacherPredictions`. None: as loaded from a file;
+            `set_teacher()` before fit().
+        student: A language model of the same vocabulary.
+        losses: Strategies of `rlm_tf.distillation` that need outputs, and perhaps
+            labels, or pairs of one and its coefficient. Of `TeacherPredictions`
+            `KD(temperature)` at theirs.
+        student_weight: Coefficient of `nll` in training.
+        **kwargs: Of `WrappedLanguageModel`.
+
+    Raises:
+        ValueError: If there is no strategy, one needs more than outputs and labels, or
+            teacher and student do not fit.
+    """
+
+    def __init__(
+        self,
+        teacher: Any,
+        student: keras.Model,
+        losses: Strategy | Sequence[Any],
+        *,
+        student_weight: Coefficient = 1.0,
+        **kwargs: Any,
+    ) -> None:
+        name = type(self).__name__
+        super().__init__(student, **kwargs)
+        pairs = weighted_strategies(name, losses)
+        self.strategies = [strategy for strategy, _ in pairs]
+        self.coefficients = [coefficient for _, coefficient in pairs]
+        self.names = term_names(self.strategies)
+        check_coefficient(name, "student_weight", student_weight)
+        self.student_weight = student_weight
+        for strategy in self.strategies:
+            _check_outputs_are_enough(name, strategy)
+            if not strategy.built:
+                strategy.build((None, self.vocabulary_size), (None,))
+        if hasattr(student, "count_steps"):
+            student.count_steps(lambda: self.optimizer.iterations)
+        self.set_teacher(teacher)
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the student has its weights."""
+
+    # === Declarations ===
+
+    @property
+    def student(self) -> keras.Model:
+        """The student, as it was given."""
+        return self.model
+
+    @property
+    def teacher(self) -> Any:
+        """The teacher; `set_teacher` replaces it."""
+        return self._teacher.value
+
+    def set_teacher(self, teacher: Any) -> None:
+        """Sets the teacher, of which a loaded model has none; before fit().
+
+        Raises:
+            ValueError: If it does not fit the student or the strategies.
+        """
+        name = type(self).__name__
+        self._teacher = Untracked(teacher)
+        self._teachers: Untracked = Untracked(None)
+        self.teacher_memories: list[Any] = []
+        if teacher is None:
+            return
+        size: int | None
+        if isinstance(teacher, TeacherPredictions):
+            size = teacher.vocabulary_size
+            for strategy in self.strategies:
+                _check_is_stored(name, strategy, teacher)
+        else:
+            teachers = teachers_of(name, teacher)
+            self._teachers = Untracked(teachers)
+            size = teachers.vocabulary_size
+            for index, memory in enumerate(teachers.memories):
+                # tf.train.Checkpoint does not look into lists of a Keras model.
+                setattr(self, f"teacher_memory_{index}", memory)
+        own = self.vocabulary_size
+        if size is not None and own is not None and size != own:
+            raise ValueError(
+                f"{name}: teacher and student must have one vocabulary, found "
+                f"{size} and {own} words."
+            )
+
+    @property
+    def frozen_models(self) -> Sequence[keras.layers.Layer]:
+        teachers = self._teachers.value
+        own = [] if teachers is None else teachers.models
+        return [*own, *super().frozen_models]
+
+    @property
+    def parts(self) -> Mapping[str, Sequence[Any]]:
+        """Those of the student."""
+        return getattr(self.model, "parts", {})
+
+    @property
+    def total_clip_norm(self) -> float | None:
+        """None where each term is clipped on its own."""
+        return None if self._clips_apart else self.clip_norm
+
+    @property
+    def _clips_apart(self) -> bool:
+        return any(spec.clip_norm is not None for spec in self.inner_specs)
+
+    @property
+    def term_specs(self) -> list[TermSpec]:
+        specs = [
+            spec._replace(coefficient=self.student_weight)
+            if spec.name == "nll"
+            else spec
+            for spec in self.inner_specs
+        ]
+        clip = self.clip_norm if self._clips_apart else None
+        return specs + [
+            TermSpec(name, coefficient, clip_norm=clip, evaluated=False)
+            for name, coefficient in zip(self.names, self.coefficients, strict=True)
+        ]
+
+    # === Computation ===
+
+    def window_of(self, x: Any) -> Any:
+        return _window_and_places(x)[0]
+
+    # === Objective ===
+
+    def objective_terms(
+        self, x: Any, y: Any, sample_weight: Any, training: bool
+    ) -> Mapping[str, TermLoss]:
+        window, places = _window_and_places(x)
+        if not training:
+            return self.language_terms(window, y, sample_weight, training)
+        name = type(self).__name__
+        window, y = checked_batch(name, window, y, sample_weight, self.vocabulary_size)
+        targets = tf.reshape(y, [-1])
+        said = self._said(window, places, targets, sample_weight)
+        terms, outputs, soft = self._student_terms(window, y, sample_weight, said)
+        logits = None
+        for own, strategy in zip(self.names, self.strategies, strict=True):
+            if soft is not None and _is_plain(strategy):
+                terms[own] = TermLoss(soft - said.entropy(), said.weights)
+                continue
+            if logits is None:
+                logits = self.view.logits(outputs, tf.range(tf.size(targets)))
+            terms[own] = self._term(strategy, said, logits, targets)
+        return terms
+
+    def _student_terms(
+        self, window: Any, y: tf.Tensor, sample_weight: Any, said: _Said
+    ) -> tuple[dict[str, TermLoss], tf.Tensor, tf.Tensor | None]:
+        """Returns the student's own terms, its outputs, and its soft cross-entropy.
+
+        The last is None where no strategy shares a softmax with the targets.
+        """
+        plain = isinstance(self.model, StatefulLanguageModel)
+        if not plain:
+            with self.view.recorded_outputs() as found:
+                terms = self.language_terms(window, y, sample_weight, True)
+            return terms, found["outputs"], None
+        seen = Activations()
+        outputs = self.model.features(window, True, seen)
+        soft = None
+        if any(map(_is_plain, self.strategies)):
+            nll, soft = self.view.joint_soft(outputs, y, said.probs())
+        else:
+            nll = self.view.nll(outputs, y)
+        terms = {"nll": TermLoss(nll, sample_weight)}
+        return terms | self.model.further_terms(seen, sample_weight), outputs, soft
+
+    def _said(
+        self, window: Any, places: Any, targets: tf.Tensor, sample_weight: Any
+    ) -> _Said:
+        """Returns what the teacher says of each token."""
+        name, teacher = type(self).__name__, self.teacher
+        if teacher is None:
+            raise ValueError(
+                f"{name}: no teacher. A loaded model has none, because files hold the "
+                "student alone: `set_teacher()` before fit()."
+            )
+        if not isinstance(teacher, TeacherPredictions):
+            teachers: RestrictedTeacher | ModelTeachers = self._teachers.value
+            log_probs = tf.stop_gradient(teachers.log_probs(window))
+            return _Said(log_probs, teachers.weights(window, sample_weight))
+        if places is None:
+            raise ValueError(
+                f"{name}: stored predictions are found by the places of tokens; "
+                "expected batches (((tokens, start), places), next_tokens, weights), "
+                "those of `PlacedBatches`."
+            )
+        weights = tf.ones_like(targets, tf.float32)
+        if sample_weight is not None:
+            weights = tf.reshape(tf.cast(sample_weight, tf.float32), [-1])
+        found = teacher.at(tf.reshape(places, [-1]), targets, weights > 0)
+        return _Said(found, weights, teacher.vocabulary_size)
+
+    def _term(
+        self, strategy: Strategy, said: _Said, logits: tf.Tensor, targets: tf.Tensor
+    ) -> TermLoss:
+        if not isinstance(said.given, LumpedProbs):
+            pair = said.given, logits
+            return term_of(strategy, pair, said.weights, labels=targets)
+        assert isinstance(strategy, KD)
+        lumped = said.given.constant(logits.dtype)
+        found = lumped_cross_entropy(logits / strategy.temperature, lumped)
+        loss = found.loss - said.entropy()
+        return TermLoss(strategy.temperature**2 * loss, said.weights)
+
+    # === Config ===
+
+    def get_config(self) -> dict[str, Any]:
+        serialize = keras.saving.serialize_keras_object
+        pairs = zip(self.strategies, self.coefficients, strict=True)
+        return {
+            **super().get_config(),
+            # Never part of a file.
+            "teacher": None,
+            "student": serialize(self.model),
+            "losses": [[serialize(each), serialize(own)] for each, own in pairs],
+            "student_weight": serialize(self.student_weight),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Returns the model of a config; it has no teacher."""
+        return cls(**made_objects(config, custom_objects))
+
+
+class _Said:
+    """What a teacher says of N tokens.
+
+    Args:
+        given: Log-probabilities `[N, V]`, or lumped ones.
+        weights: `[N]`, what each token counts.
+        size: V of lumped ones.
+    """
+
+    def __init__(
+        self,
+        given: tf.Tensor | LumpedProbs,
+        weights: tf.Tensor,
+        size: int | None = None,
+    ) -> None:
+        self.given = given
+        self.weights = weights
+        self._size = size
+
+    def probs(self) -> tf.Tensor | LumpedProbs:
+        """Returns what `joint_soft` takes."""
+        is_lumped = isinstance(self.given, LumpedProbs)
+        return self.given if is_lumped else tf.exp(self.given)
+
+    def entropy(self) -> tf.Tensor:
+        """Returns `-sum p ln p`, `[N]`, nats."""
+        if isinstance(self.given, LumpedProbs):
+            return self.given.entropy(self._size)
+        own = multiply_no_nan_log(tf.exp(self.given), self.given)
+        return -tf.reduce_sum(own, axis=-1)
+
+
+def _window_and_places(x: Any) -> tuple[Any, Any]:
+    """Returns tokens, or `(tokens, start)`, and the places of targets, if any."""
+    if isinstance(x, tuple | list) and isinstance(x[0], tuple | list):
+        return tuple(x[0]), x[1]
+    return x, None
+
+
+def _is_plain(strategy: Strategy) -> bool:
+    """Whether a loss is a soft cross-entropy less what the teacher alone decides."""
+    return type(strategy) is KD and strategy.temperature == 1.0
+
+
+def _check_outputs_are_enough(name: str, strategy: Strategy) -> None:
+    needs = [need for need in strategy.needs if need != "labels"]
+    if needs or strategy.teacher_layer_name is not None:
+        what = " and ".join(needs) if needs else "outputs of layers"
+        raise ValueError(
+            f"{name}: {type(strategy).__name__} needs {what}; language models are "
+            "compared by their outputs."
+        )
+
+
+def _check_is_stored(
+    name: str, strategy: Strategy, teacher: TeacherPredictions
+) -> None:
+    if type(strategy) is not KD or strategy.temperature != teacher.temperature:
+        own = getattr(strategy, "temperature", None)
+        at = "" if own is None else f" at temperature {own:g}"
+        raise ValueError(
+            f"{name}: {teacher.path} holds {teacher.k} probabilities a token at "
+            f"temperature {teacher.temperature:g}, which is enough for KD at that "
+            f"temperature alone; found {type(strategy).__name__}{at}."
+        )

@@ -1,0 +1,73 @@
+"""Strategies of distillation as terms of an objective."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from rlm_tf.distillation import Strategy
+from rlm_tf.objective_model.term import Coefficient, TermLoss, check_coefficient
+from rlm_tf.replicas import gather_rows, num_replicas, replica_id
+
+
+def weighted_strategies(name: str, losses: Any) -> list[tuple[Strategy, Coefficient]]:
+    """Returns strategies and their coefficients, checked."""
+    given = [losses] if isinstance(losses, Strategy) else list(losses)
+    if not given:
+        raise ValueError(f"{name}: `losses` must have one strategy at least.")
+    pairs = []
+    for each in given:
+        pair = tuple(each) if isinstance(each, list | tuple) else (each, 1.0)
+        if len(pair) != 2 or not isinstance(pair[0], Strategy):
+            raise ValueError(
+                f"{name}: `losses` must hold strategies of rlm_tf.distillation, or "
+                f"pairs (strategy, coefficient), found {each!r}."
+            )
+        check_coefficient(name, "losses", pair[1])
+        pairs.append(pair)
+    return pairs
+
+
+def term_names(strategies: Sequence[Strategy]) -> list[str]:
+    """Returns the names of terms: those of classes, in small letters, numbered."""
+    found: list[str] = []
+    for strategy in strategies:
+        own = type(strategy).__name__
+        own = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", own).lower()
+        number = sum(re.sub(r"_\d+$", "", name) == own for name in found) + 1
+        found.append(own if number == 1 else f"{own}_{number}")
+    return found
+
+
+def term_of(
+    strategy: Strategy,
+    pair: tuple[tf.Tensor, tf.Tensor],
+    weights: tf.Tensor,
+    **given: tf.Tensor | None,
+) -> TermLoss:
+    """Returns the term of a strategy.
+
+    Args:
+        strategy: The strategy.
+        pair: What teacher and student give, `[B, ...]`.
+        weights: `[B]`.
+        **given: What strategies may need besides, `[B, ...]`.
+    """
+    several = strategy.across and num_replicas() > 1
+    own_rows = tf.shape(weights)[0]
+    context = {name: given[name] for name in strategy.needs}
+    teacher, student = pair
+    if several:
+        teacher, student, weights = map(gather_rows, (*pair, weights))
+        context = {name: gather_rows(each) for name, each in context.items()}
+    loss = strategy.losses_of(teacher, student, **context).loss
+    # Neighbours, of which there is one less.
+    weights = weights[: tf.shape(loss)[0]]
+    if several:
+        sizes = gather_rows(own_rows[tf.newaxis])
+        start = tf.reduce_sum(sizes[: replica_id()])
+        loss, weights = (each[start : start + own_rows] for each in (loss, weights))
+    return TermLoss(loss, weights)

@@ -1,0 +1,231 @@
+"""What a teacher says of each token of a text, stored once."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pathlib
+import shutil
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.checks import check_integer, check_range, check_running
+from rlm_tf.data.batches.contiguous_batches import ContiguousBatches
+from rlm_tf.file_errors import naming
+from rlm_tf.models.distillation.language_teachers import (
+    ModelTeachers,
+    RestrictedTeacher,
+    teachers_of,
+)
+from rlm_tf.objectives.lumped_probs import LumpedProbs
+
+_SETTINGS, _ARRAYS = "predictions.json", ("words", "log_probs", "targets")
+# Contexts of a restricted model that are looked up at once.
+_ROWS = 1024
+
+
+class TeacherPredictions:
+    """The k most probable words of each token of a text, in memory-mapped files.
+
+    So a teacher, or an ensemble of many, costs its students one pass over the text, and
+    then no more than their own softmax. All other words are one lump, which has what is
+    left: `objectives.distillation.lumped_kd`.
+
+    Args:
+        path: A folder that `write` made.
+
+    Attributes:
+        path: The folder.
+        num_tokens: N, tokens of the text.
+        vocabulary_size: V.
+        k: Words of a token.
+        temperature: T of the predictions; they are of no other.
+
+    Raises:
+        FileNotFoundError: If there are none.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = pathlib.Path(path)
+        settings = self.path / _SETTINGS
+        if not settings.exists():
+            raise FileNotFoundError(
+                f"{type(self).__name__}: {self.path} has no predictions "
+                f"({_SETTINGS} is missing); `TeacherPredictions.write` makes them."
+            )
+        found = json.loads(settings.read_text())
+        self.num_tokens = int(found["num_tokens"])
+        self.vocabulary_size = int(found["vocabulary_size"])
+        self.k = int(found["k"])
+        self.temperature = float(found["temperature"])
+        self._words, self._log_probs, self._targets = (
+            np.load(self.path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
+        )
+
+    @classmethod
+    def write(
+        cls,
+        teacher: Any,
+        batches: ContiguousBatches,
+        path: str | os.PathLike[str],
+        *,
+        k: int = 64,
+        temperature: float = 1.0,
+    ) -> TeacherPredictions:
+        """Runs a teacher over a text, and stores what it says.
+
+        Args:
+            teacher: A language model, a list of such, whose probabilities are averaged,
+                or a `RestrictedModel`. Dropout is off; states are carried.
+            batches: Of the text. Any batches of the same text find the predictions.
+            path: The folder, which must not be there yet. It is written beside and
+                renamed.
+            k: Words of a token; at most V.
+            temperature: T: `softmax(ln p / T)` is stored.
+
+        Raises:
+            ValueError: If the teacher is none, a number is out of range, or a
+                prediction is not finite.
+            FileExistsError: If the folder is there.
+        """
+        name = f"{cls.__name__}.write"
+        check_integer(name, "k", k, 1)
+        check_range(name, 1e-6, math.inf, temperature=temperature)
+        if not isinstance(batches, ContiguousBatches):
+            raise ValueError(
+                f"{name}: `batches` must be those of `contiguous_batches`, found "
+                f"{type(batches).__name__}."
+            )
+        path = pathlib.Path(path)
+        if path.exists():
+            raise FileExistsError(f"{name}: {path} exists; remove it, or name another.")
+        teachers = teachers_of(name, teacher)
+        part = path.with_name(f"{path.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        with naming(part):
+            _write(name, teachers, batches, part, k, temperature)
+            os.replace(part, path)
+        return cls(path)
+
+    def at(self, places: tf.Tensor, targets: tf.Tensor, counts: Any) -> LumpedProbs:
+        """Returns predictions of tokens of the text.
+
+        Args:
+            places: Int `[N]`, where in the text they are; see `PlacedBatches`.
+            targets: Int `[N]`, the tokens, which must be those of the text.
+            counts: Bool `[N]`, where these matter: not of padding.
+
+        Raises:
+            ValueError: If a place is outside of the text, or the text is another (in a
+                graph an InvalidArgumentError).
+        """
+        name = type(self).__name__
+        places = tf.cast(places, tf.int64)
+        inside = (places >= 0) & (places < self.num_tokens)
+        worst = tf.reduce_max(tf.where(inside, 0, places))
+        known = check_running(
+            tf.reduce_all(inside | ~counts),
+            f"{name}: places must lie in the text of {self.num_tokens} tokens that "
+            f"{self.path} is of",
+            worst,
+        )
+        with tf.control_dependencies(known):
+            safe = tf.where(inside, places, tf.zeros_like(places))
+        words, log_probs, own = tf.numpy_function(
+            self._rows, [safe], [tf.int32, tf.float32, tf.int32], stateful=False
+        )
+        same = (own == tf.cast(targets, tf.int32)) | ~counts
+        differing = tf.reduce_min(tf.where(same, places.dtype.max, places))
+        checks = check_running(
+            tf.reduce_all(same),
+            f"{name}: {self.path} is of another text than the batches: targets differ, "
+            "first at place",
+            differing,
+        )
+        with tf.control_dependencies(checks):
+            words = tf.ensure_shape(words, [places.shape[0], self.k])
+            log_probs = tf.ensure_shape(log_probs, [places.shape[0], self.k])
+            return LumpedProbs(tf.identity(words), log_probs)
+
+    def _rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._words[places], self._log_probs[places], self._targets[places]
+
+
+def _write(
+    name: str,
+    teachers: RestrictedTeacher | ModelTeachers,
+    batches: ContiguousBatches,
+    folder: pathlib.Path,
+    k: int,
+    temperature: float,
+) -> None:
+    """Writes the files of all predictions."""
+    number, arrays = batches.num_targets, None
+    size = 0
+    for places, log_probs in _predictions(teachers, batches):
+        size = int(log_probs.shape[-1])
+        if arrays is None:
+            k = min(k, size)
+            arrays = [
+                np.lib.format.open_memmap(
+                    folder / f"{array}.npy", "w+", dtype, (number, k)
+                )
+                for array, dtype in zip(_ARRAYS, (np.int32, np.float32), strict=False)
+            ]
+        top, words = _top(log_probs, k, temperature)
+        if np.isnan(top).any():
+            raise ValueError(f"{name}: predictions of the teacher are not finite.")
+        arrays[0][places], arrays[1][places] = words, top
+    for array in arrays or ():
+        array.flush()
+    np.save(folder / "targets.npy", batches.tokens().astype(np.int32))
+    settings = {
+        "num_tokens": number,
+        "vocabulary_size": size,
+        "k": k,
+        "temperature": temperature,
+    }
+    (folder / _SETTINGS).write_text(json.dumps(settings))
+
+
+def _top(
+    log_probs: tf.Tensor, k: int, temperature: float
+) -> tuple[np.ndarray, np.ndarray]:
+    if temperature != 1.0:
+        log_probs = tf.nn.log_softmax(log_probs / temperature)
+    top, words = tf.math.top_k(log_probs, k)
+    return top.numpy(), words.numpy()
+
+
+def _predictions(
+    teachers: RestrictedTeacher | ModelTeachers, batches: ContiguousBatches
+) -> Any:
+    """Gives places in the text, int `[M]`, and log-probabilities `[M, V]` there."""
+    if isinstance(teachers, RestrictedTeacher):
+        contexts = _contexts(batches, teachers.models[0].context_length)
+        for start in range(0, batches.num_targets, _ROWS):
+            rows = tf.constant(contexts[start : start + _ROWS])
+            yield np.arange(start, start + len(rows)), teachers.of_contexts(rows)
+        return
+    step = tf.function(teachers.forward, reduce_retracing=True)
+    states = teachers.zero_states(batches.batch_size)
+    placed = batches.of_places()
+    for index in range(batches.steps):
+        (tokens, start), _, weights = batches.element(index)
+        log_probs, states = step(tf.constant(tokens), tf.constant(start), states)
+        counts = weights.ravel() > 0
+        places = placed.element(index).next_tokens.ravel()[counts]
+        yield places, tf.boolean_mask(log_probs, counts)
+
+
+def _contexts(batches: ContiguousBatches, length: int) -> np.ndarray:
+    """Returns the words before each token, int32 `[N, length]`; prefixes before all."""
+    tokens = batches.tokens()
+    if not length:
+        return np.zeros([len(tokens), 0], np.int32)
+    padded = np.concatenate([np.full(length, batches.prefix, np.int32), tokens[:-1]])
+    return np.lib.stride_tricks.sliding_window_view(padded, length)

@@ -1,0 +1,145 @@
+"""Distributions of which the k largest probabilities are known, and a softmax' share.
+
+What is stored of a large teacher's predictions: all other words are one lump.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from rlm_tf.numerics import multiply_no_nan_log
+from rlm_tf.objectives.divergences import log_sum
+from rlm_tf.objectives.linear_softmax import Exponentials
+
+_LEAST_SHARE = 1e-37
+
+
+class LumpedProbs(NamedTuple):
+    """Rows of k words, and a lump of all others, which have what is left of 1.
+
+    Attributes:
+        words: Int `[N, k]`, without repetition within a row.
+        log_probs: `[N, k]`, their log-probabilities.
+    """
+
+    words: tf.Tensor
+    log_probs: tf.Tensor
+
+    def places(self) -> tf.Tensor:
+        """Returns row and word of each entry, int64 `[N k, 2]`."""
+        words = tf.cast(self.words, tf.int64)
+        rows = tf.range(tf.shape(words, tf.int64)[0])[:, tf.newaxis]
+        rows = tf.broadcast_to(rows, tf.shape(words))
+        return tf.reshape(tf.stack([rows, words], axis=-1), [-1, 2])
+
+    def rest(self, size: int | tf.Tensor) -> tf.Tensor:
+        """Returns the lump's probability `[N]` where there are `size` words."""
+        left = tf.maximum(1 - tf.reduce_sum(tf.exp(self.log_probs), axis=1), 0)
+        # What rounding leaves where there is no other word.
+        return tf.where(tf.shape(self.words)[1] < size, left, tf.zeros_like(left))
+
+    def constant(self, dtype: tf.DType) -> LumpedProbs:
+        """Returns the same in a dtype, without a gradient."""
+        return self._replace(log_probs=tf.stop_gradient(tf.cast(self.log_probs, dtype)))
+
+    def entropy(self, size: int | tf.Tensor) -> tf.Tensor:
+        """Returns `-sum p ln p`, nats, `[N]`, of the words and the lump."""
+        probs, rest = tf.exp(self.log_probs), self.rest(size)
+        own = tf.reduce_sum(multiply_no_nan_log(probs, self.log_probs), axis=1)
+        return -own - multiply_no_nan_log(rest, tf.math.log(rest))
+
+
+class LumpedLoss(NamedTuple):
+    """What a softmax says of lumped distributions.
+
+    Attributes:
+        loss: `[N]`, nats, `-sum_(i in top) p_i ln q_i - p_rest ln q_rest`.
+        log_rest: `[N]`, ln q_rest; minus infinity where there is no other word.
+    """
+
+    loss: tf.Tensor
+    log_rest: tf.Tensor
+
+
+def lumped_cross_entropy(logits: tf.Tensor, probs: LumpedProbs) -> LumpedLoss:
+    """Returns the cross-entropy of lumped distributions.
+
+    Args:
+        logits: `[N, V]`, single precision or wider; q is their softmax.
+        probs: p, of the dtype of the logits.
+    """
+    log_q = tf.nn.log_softmax(logits)
+    top = tf.gather(log_q, probs.words, batch_dims=1)
+    loss = -tf.reduce_sum(multiply_no_nan_log(tf.exp(probs.log_probs), top), axis=1)
+    # Not by 1 - sum q: that is rounding where the softmax is sure.
+    others = tf.tensor_scatter_nd_update(
+        log_q, probs.places(), tf.fill([tf.size(top)], tf.cast(-math.inf, log_q.dtype))
+    )
+    rest = probs.rest(tf.shape(logits)[1])
+    log_rest = log_sum(others)
+    return LumpedLoss(loss - multiply_no_nan_log(rest, log_rest), log_rest)
+
+
+class LumpedTargets:
+    """The share of lumped distributions in the loss of a linear softmax.
+
+    Of word v its gradient is q_v - p_v, and, within the lump,
+    q_v (1 - p_rest / q_rest): rows of exponentials that are scaled, but for k entries.
+
+    Args:
+        probs: p.
+        logits: `[N, V]`.
+    """
+
+    def __init__(self, probs: LumpedProbs, logits: tf.Tensor) -> None:
+        self._probs = probs.constant(logits.dtype)
+        self._places = self._probs.places()
+        self._rest = self._probs.rest(tf.shape(logits)[1])
+        self._top = tf.exp(self._probs.log_probs)
+        self._logits = logits
+        chosen = tf.gather(logits, self._probs.words, batch_dims=1)
+        self._inner = tf.reduce_sum(multiply_no_nan_log(self._top, chosen), axis=1)
+
+    def loss(self, found: Exponentials) -> tf.Tensor:
+        """Returns `lumped_cross_entropy`, `[N]`, of exponentials of the logits."""
+        zeros = tf.zeros([tf.size(self._top)], found.values.dtype)
+        others = tf.tensor_scatter_nd_update(found.values, self._places, zeros)
+        # Of a softmax that gives the lump less than can be told, the least.
+        self._others = tf.maximum(
+            tf.reduce_sum(others, axis=1), found.sums * _LEAST_SHARE
+        )
+        mass = tf.reduce_sum(self._top, axis=1)
+        log_rest = tf.math.log(self._others / found.sums)
+        return mass * found.log_partition - self._inner - self._rest * log_rest
+
+    def subtracted(
+        self, values: tf.Tensor, sums: tf.Tensor, g: tf.Tensor, h: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns `values` and `scales` of `pull_back`.
+
+        Args:
+            values: `[N, V]`, exponentials.
+            sums: `[N]`, of them.
+            g: `[N]`, upstream of the cross-entropy of targets.
+            h: `[N]`, upstream of this loss.
+        """
+        mass = tf.reduce_sum(self._top, axis=1) + self._rest
+        scales = g + h * mass
+        shares = tf.math.divide_no_nan(h * sums, scales)
+        entries = tf.gather(values, self._probs.words, batch_dims=1)
+        entries -= self._top * shares[:, tf.newaxis]
+        kept = 1 - shares * self._rest / self._others
+        scaled = tf.tensor_scatter_nd_update(
+            values * kept[:, tf.newaxis], self._places, tf.reshape(entries, [-1])
+        )
+        return scaled, scales
+
+    def without_bases(
+        self, gradients: list[tf.Tensor], upstream: tf.Tensor
+    ) -> list[tf.Tensor]:
+        """Returns gradients as they are: there are no bases."""
+        del upstream
+        return gradients
