@@ -19,10 +19,12 @@ from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
 from rlm_tf.models.distillation.distillation import Distillation
+from rlm_tf.models.distillation.language_distillation import LanguageDistillation
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
 from rlm_tf.models.distillation.student_oriented_teacher import (
     StudentOrientedTeacher,
 )
+from rlm_tf.models.distillation.teacher_predictions import TeacherPredictions
 from rlm_tf.models.encoders.electra import Electra
 from rlm_tf.models.encoders.generator_encoder import generator_encoder
 from rlm_tf.models.encoders.induced_fine_tuning import InducedFineTuning
@@ -70,6 +72,7 @@ __all__ = [
     "InducedFineTuning",
     "InducedModelMatching",
     "KerasHubLanguageModel",
+    "LanguageDistillation",
     "LogisticIMM",
     "LogisticWeights",
     "MaskedLanguageModel",
@@ -86,6 +89,7 @@ __all__ = [
     "SampledPrefixes",
     "SequenceClassifier",
     "StudentOrientedTeacher",
+    "TeacherPredictions",
     "Term",
     "TermLoss",
     "TermSpec",

@@ -94,6 +94,12 @@ def log_sum(log_values: tf.Tensor) -> tf.Tensor:
     return tf.where(nothing, -math.inf, tf.reduce_logsumexp(safe, axis=-1))
 
 
+def safe_log(values: tf.Tensor) -> tf.Tensor:
+    """Returns logarithms of constants, minus infinity of 0."""
+    some = values > 0
+    return tf.where(some, tf.math.log(tf.where(some, values, 1.0)), -math.inf)
+
+
 def within(log_values: tf.Tensor, log_sum: tf.Tensor) -> tf.Tensor:
     """Returns log-probabilities within a sum; of a sum of nothing minus infinity."""
     finite = tf.where(log_sum == -math.inf, tf.zeros_like(log_sum), log_sum)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from rlm_tf.numerics import multiply_no_nan_log
-from rlm_tf.objectives.divergences import log_sum
+from rlm_tf.objectives.divergences import log_sum, safe_log
 from rlm_tf.objectives.linear_softmax import Exponentials
 
 _LEAST_SHARE = 1e-37
@@ -49,7 +49,7 @@ class LumpedProbs(NamedTuple):
         """Returns `-sum p ln p`, nats, `[N]`, of the words and the lump."""
         probs, rest = tf.exp(self.log_probs), self.rest(size)
         own = tf.reduce_sum(multiply_no_nan_log(probs, self.log_probs), axis=1)
-        return -own - multiply_no_nan_log(rest, tf.math.log(rest))
+        return -own - multiply_no_nan_log(rest, safe_log(rest))
 
 
 class LumpedLoss(NamedTuple):

@@ -311,6 +311,13 @@ CASES = [
         example=distillation_rows.VECTORS,
         complete=lambda model: model.set_teacher(distillation_rows.classifier(3)),
     ),
+    Case(
+        "LanguageDistillation",
+        _MAKERS["LanguageDistillation"],
+        complete=lambda model: model.set_teacher(
+            [distillation_rows.language_model(3), distillation_rows.language_model(4)]
+        ),
+    ),
     Case("Electra", _MAKERS["Electra"], batch=encoder_rows.BATCH, evaluates=False),
     Case(
         "EncoderDecoder",

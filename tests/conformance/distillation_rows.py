@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf import distillation, metrics, models
-from tests.conformance.row import Row
+from rlm_tf import distillation, layers, metrics, models
+from tests.conformance.row import TOKENS, VOCABULARY, Row
 
 _PROBS = [[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.1, 0.1, 0.8]]
 
@@ -82,6 +82,30 @@ def _distillation() -> models.Distillation:
     )
 
 
+def language_model(seed: int) -> models.RegularizedLanguageModel:
+    """Returns a language model with a penalty and dropout."""
+    return models.RegularizedLanguageModel(
+        VOCABULARY,
+        layers.LSTMCell(4),
+        1,
+        layer_dropout=0.2,
+        activation_penalty=0.5,
+        jit_loop=False,
+        seed=seed,
+        clip_norm=2.0,
+    )
+
+
+def _language_distillation() -> models.LanguageDistillation:
+    return models.LanguageDistillation(
+        [language_model(3), language_model(4)],
+        language_model(5),
+        [(distillation.KD(1.0), 0.5), distillation.ReverseKD(2.0)],
+        student_weight=0.5,
+        clip_norm=1.0,
+    )
+
+
 def calibrate(metric: keras.metrics.Metric) -> tf.Tensor:
     """Returns what a metric says of three predictions, one of which counts twice."""
     metric.reset_state()
@@ -110,6 +134,9 @@ DISTILLATION_ROWS = [
         lambda model: model(VECTORS),
         VECTORS,
         LABELLED_VECTORS,
+    ),
+    Row(
+        "LanguageDistillation", _language_distillation, lambda model: model(TOKENS)
     ),
     Row(
         "StudentOrientedTeacher",

@@ -145,6 +145,11 @@ class LanguageDistillation(WrappedLanguageModel):
             )
 
     @property
+    def losses_and_coefficients(self) -> list[tuple[Strategy, Coefficient]]:
+        """What was given as `losses`."""
+        return list(zip(self.strategies, self.coefficients, strict=True))
+
+    @property
     def frozen_models(self) -> Sequence[keras.layers.Layer]:
         teachers = self._teachers.value
         own = [] if teachers is None else teachers.models
@@ -203,7 +208,7 @@ class LanguageDistillation(WrappedLanguageModel):
                 continue
             if logits is None:
                 logits = self.view.logits(outputs, tf.range(tf.size(targets)))
-            terms[own] = self._term(strategy, said, logits, targets)
+            terms[own] = self._strategy_term(strategy, said, logits, targets)
         return terms
 
     def _student_terms(
@@ -254,7 +259,7 @@ class LanguageDistillation(WrappedLanguageModel):
         found = teacher.at(tf.reshape(places, [-1]), targets, weights > 0)
         return _Said(found, weights, teacher.vocabulary_size)
 
-    def _term(
+    def _strategy_term(
         self, strategy: Strategy, said: _Said, logits: tf.Tensor, targets: tf.Tensor
     ) -> TermLoss:
         if not isinstance(said.given, LumpedProbs):
@@ -270,13 +275,15 @@ class LanguageDistillation(WrappedLanguageModel):
 
     def get_config(self) -> dict[str, Any]:
         serialize = keras.saving.serialize_keras_object
-        pairs = zip(self.strategies, self.coefficients, strict=True)
         return {
             **super().get_config(),
             # Never part of a file.
             "teacher": None,
             "student": serialize(self.model),
-            "losses": [[serialize(each), serialize(own)] for each, own in pairs],
+            "losses": [
+                [serialize(strategy), serialize(coefficient)]
+                for strategy, coefficient in self.losses_and_coefficients
+            ],
             "student_weight": serialize(self.student_weight),
         }
 

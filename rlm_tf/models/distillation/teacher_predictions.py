@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -203,13 +204,13 @@ def _top(
 
 def _predictions(
     teachers: RestrictedTeacher | ModelTeachers, batches: ContiguousBatches
-) -> Any:
+) -> Iterator[tuple[np.ndarray, tf.Tensor]]:
     """Gives places in the text, int `[M]`, and log-probabilities `[M, V]` there."""
     if isinstance(teachers, RestrictedTeacher):
         contexts = _contexts(batches, teachers.models[0].context_length)
-        for start in range(0, batches.num_targets, _ROWS):
-            rows = tf.constant(contexts[start : start + _ROWS])
-            yield np.arange(start, start + len(rows)), teachers.of_contexts(rows)
+        for first in range(0, batches.num_targets, _ROWS):
+            rows = tf.constant(contexts[first : first + _ROWS])
+            yield np.arange(first, first + len(rows)), teachers.of_contexts(rows)
         return
     step = tf.function(teachers.forward, reduce_retracing=True)
     states = teachers.zero_states(batches.batch_size)

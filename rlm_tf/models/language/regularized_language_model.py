@@ -360,6 +360,7 @@ class RegularizedLanguageModel(StatefulLanguageModel):
         wanted = {spec.name for spec in self._penalties()}
         if not wanted:
             return {}
+        assert isinstance(collected, Activations)
         found = penalty_terms(collected, sample_weight)
         return {name: found[name] for name in found if name in wanted}
 

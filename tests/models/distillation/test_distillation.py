@@ -10,7 +10,7 @@ import tensorflow as tf
 from rlm_tf import distillation as strategies
 from rlm_tf import distribution
 from rlm_tf.models import Distillation
-from rlm_tf.models.distillation.recording import recording
+from rlm_tf.models.recording import recording
 from rlm_tf.objectives import distillation as outputs
 from rlm_tf.objectives import feature_distillation as features
 
