@@ -135,9 +135,7 @@ DISTILLATION_ROWS = [
         VECTORS,
         LABELLED_VECTORS,
     ),
-    Row(
-        "LanguageDistillation", _language_distillation, lambda model: model(TOKENS)
-    ),
+    Row("LanguageDistillation", _language_distillation, lambda model: model(TOKENS)),
     Row(
         "StudentOrientedTeacher",
         _teacher,
