@@ -23,6 +23,12 @@ from rlm_tf.distillation.relations import (
     SimilarityPreserving,
 )
 from rlm_tf.distillation.strategy import Strategy
+from rlm_tf.distillation.taught import (
+    FactorTransfer,
+    SelfSupervised,
+    TaughtStrategy,
+    Views,
+)
 
 __all__ = [
     "DIST",
@@ -32,14 +38,18 @@ __all__ = [
     "ContrastiveRepresentation",
     "CorrelationCongruence",
     "DecoupledKD",
+    "FactorTransfer",
     "FitNet",
     "GeneralisedJSD",
     "NeuronSelectivity",
     "ProbabilisticTransfer",
     "RelationalKD",
     "ReverseKD",
+    "SelfSupervised",
     "SimilarityPreserving",
     "StandardisedKD",
     "Strategy",
+    "TaughtStrategy",
     "VariationalInformation",
+    "Views",
 ]

@@ -49,6 +49,16 @@ STRATEGIES = {
     "VariationalInformation": lambda: distillation.VariationalInformation(
         "a", "b", variance=2.0
     ),
+    "FactorTransfer": lambda: distillation.FactorTransfer("a", "b", share=1.0),
+    "SelfSupervised": lambda: distillation.SelfSupervised(
+        "a",
+        "b",
+        temperature=0.4,
+        keep=0.5,
+        rotated_weight=0.5,
+        rotated_temperature=2.0,
+        width=3,
+    ),
     "ActivationBoundary": lambda: distillation.ActivationBoundary("a", "b", margin=0.5),
 }
 
@@ -59,7 +69,12 @@ def distil(strategy: distillation.Strategy) -> tf.Tensor:
         # Files never have them.
         strategy.set_labels([0, 1, 1])
     given = {"labels": np.array([0, 1, 1]), "ids": np.array([0, 1, 2])}
+    given["views"] = distillation.Views(
+        _TEACHER[:, :2, 0], _STUDENT[:, :2, 0], _TEACHER[:, :2, 1], _TEACHER[:, :2, 2]
+    )
     context = {name: given[name] for name in strategy.needs}
+    if isinstance(strategy, distillation.SelfSupervised):
+        return strategy(_TEACHER[:, 3, 0], _STUDENT[:, 3, 0], **context)
     if strategy.teacher_layer_name is not None:
         return strategy(_TEACHER, _STUDENT, training=False, **context)
     return strategy(_TEACHER[:, 0, :, 0], _STUDENT[:, 0, :, 0], **context)

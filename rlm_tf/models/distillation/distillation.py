@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.distillation import Strategy
+from rlm_tf.distillation import Strategy, TaughtStrategy, Views
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.layer_paths import layer_at
+from rlm_tf.models.distillation.preparation import prepare
+from rlm_tf.models.distillation.rotated import images_and_views, with_rotations
 from rlm_tf.models.distillation.strategies import (
     term_names,
     term_of,
@@ -192,6 +194,65 @@ class Distillation(ObjectiveModel):
             output = self.student(x, training=training)
         return {**found, _OUTPUT: output}
 
+    # === Training ===
+
+    def prepare(
+        self,
+        batches: Iterable[Any],
+        *,
+        epochs: int | None = None,
+        optimizer: keras.optimizers.Optimizer | None = None,
+    ) -> dict[str, list[float]]:
+        """Trains what strategies learn from the teacher alone; before fit().
+
+        `FactorTransfer` and `SelfSupervised` have such a part. Files keep it.
+
+        Args:
+            batches: Those of `fit()`; labels do not matter.
+            epochs: Passes over them; None: as many as each strategy was published with.
+            optimizer: Of all parts, each by a copy; None: SGD with momentum 0.9 and a
+                rate of 0.05.
+
+        Returns:
+            The mean loss of each epoch by the strategy's name.
+
+        Raises:
+            ValueError: If no strategy has such a part, or it is prepared.
+        """
+        name = type(self).__name__
+        taught = {
+            own: strategy
+            for own, strategy in zip(self.names, self.strategies, strict=True)
+            if isinstance(strategy, TaughtStrategy)
+        }
+        if not taught:
+            raise ValueError(f"{name}.prepare: no strategy learns from the teacher.")
+
+        def features(batch: Any) -> dict[str, tuple[tf.Tensor, tf.Tensor | None]]:
+            x = batch[0] if isinstance(batch, tuple | list) else batch
+            x, _ = self._parts(x, training=True)
+            rotated = any("views" in each.needs for each in taught.values())
+            found = self._run_teacher(with_rotations(name, x) if rotated else x)
+            plain, views = _apart(found) if rotated else (found, {})
+            paths = {own: _paths(strategy)[0] for own, strategy in taught.items()}
+            return {own: (plain[p], views.get(p)) for own, p in paths.items()}
+
+        return prepare(name, taught, features, batches, epochs, optimizer)
+
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+        """Trains as `keras.Model.fit`.
+
+        Raises:
+            ValueError: If a strategy has a part that was not prepared.
+        """
+        for own, strategy in zip(self.names, self.strategies, strict=True):
+            if isinstance(strategy, TaughtStrategy) and not strategy.is_prepared:
+                raise ValueError(
+                    f"{type(self).__name__}: {own} has a part that learns from the "
+                    "teacher alone: `prepare(batches)` before fit()."
+                )
+        return super().fit(*args, **kwargs)
+
     # === Objective ===
 
     def objective_terms(
@@ -199,21 +260,31 @@ class Distillation(ObjectiveModel):
     ) -> Mapping[str, TermLoss]:
         name = type(self).__name__
         x, ids = self._parts(x, training)
+        rotated = training and any("views" in each.needs for each in self.strategies)
+        if rotated:
+            x = with_rotations(name, x)
         student = self._run_student(x, training)
+        teacher = self._run_teacher(x) if training else {}
+        views: list[dict[str, tf.Tensor]] = [{}, {}]
+        if rotated:
+            (teacher, views[0]), (student, views[1]) = map(_apart, (teacher, student))
         found = supervised(
             name, student[_OUTPUT], y, sample_weight, self.accuracy_metric
         )
         terms = {"cross_entropy": found.term}
         if not training:
             return terms
-        teacher = self._run_teacher(x)
         for own, strategy in zip(self.names, self.strategies, strict=True):
-            pair = (
-                teacher[strategy.teacher_layer_name or _OUTPUT],
-                student[strategy.student_layer_name or _OUTPUT],
-            )
+            paths = _paths(strategy)
+            pair = (teacher[paths[0]], student[paths[1]])
+            seen = None
+            if "views" in strategy.needs:
+                seen = Views(
+                    *(each[path] for each, path in zip(views, paths, strict=True)),
+                    *(each[_OUTPUT] for each in views),
+                )
             terms[own] = term_of(
-                strategy, pair, found.weights, labels=found.labels, ids=ids
+                strategy, pair, found.weights, labels=found.labels, ids=ids, views=seen
             )
         return terms
 
@@ -253,13 +324,8 @@ class Distillation(ObjectiveModel):
                 f"classes, found outputs {shapes[0].as_list()} and "
                 f"{shapes[1].as_list()}."
             )
-        return [
-            (
-                teacher[strategy.teacher_layer_name or _OUTPUT].shape,
-                student[strategy.student_layer_name or _OUTPUT].shape,
-            )
-            for strategy in self.strategies
-        ]
+        paths = map(_paths, self.strategies)
+        return [(teacher[first].shape, student[other].shape) for first, other in paths]
 
     # === Metrics ===
 
@@ -290,6 +356,23 @@ class Distillation(ObjectiveModel):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         """Returns the model of a config; it has no teacher."""
         return cls(**made_objects(config, custom_objects))
+
+
+def _paths(strategy: Strategy) -> tuple[str, str]:
+    """Returns where a strategy looks in teacher and student."""
+    own = (strategy.teacher_layer_name, strategy.student_layer_name)
+    return own[0] or _OUTPUT, own[1] or _OUTPUT
+
+
+def _apart(
+    found: dict[str, tf.Tensor],
+) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+    """Returns what is of images, and what is of their rotations."""
+    parts = {path: images_and_views(given) for path, given in found.items()}
+    return (
+        {path: images for path, (images, _) in parts.items()},
+        {path: views for path, (_, views) in parts.items()},
+    )
 
 
 def _zeros(name: str, model: keras.Model) -> Any:

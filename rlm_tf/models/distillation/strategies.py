@@ -46,7 +46,7 @@ def term_of(
     strategy: Strategy,
     pair: tuple[tf.Tensor, tf.Tensor],
     weights: tf.Tensor,
-    **given: tf.Tensor | None,
+    **given: Any,
 ) -> TermLoss:
     """Returns the term of a strategy.
 
@@ -62,7 +62,7 @@ def term_of(
     teacher, student = pair
     if several:
         teacher, student, weights = map(gather_rows, (*pair, weights))
-        context = {name: gather_rows(each) for name, each in context.items()}
+        context = tf.nest.map_structure(gather_rows, context)
     loss = strategy.losses_of(teacher, student, **context).loss
     # Neighbours, of which there is one less.
     weights = weights[: tf.shape(loss)[0]]
