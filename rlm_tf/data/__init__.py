@@ -9,6 +9,15 @@ from rlm_tf.data.batches.segments import Segments
 from rlm_tf.data.batches.sentence_batches import SentenceBatches
 from rlm_tf.data.batches.sentence_pairs import SentencePairs
 from rlm_tf.data.batches.variable_windows import VariableWindows
+from rlm_tf.data.images.image_batches import ImageBatches
+from rlm_tf.data.images.labelled_images import LabelledImages
+from rlm_tf.data.images.published_images import (
+    ImageFiles,
+    cifar100,
+    digits,
+    image_folder,
+    tiny_imagenet,
+)
 from rlm_tf.data.labelled.ag_news import load_ag_news
 from rlm_tf.data.labelled.glue import load_glue
 from rlm_tf.data.labelled.labelled_batches import LabelledBatches
@@ -37,7 +46,10 @@ __all__ = [
     "ContiguousBatches",
     "Corpus",
     "CorpusSummary",
+    "ImageBatches",
+    "ImageFiles",
     "LabelledBatches",
+    "LabelledImages",
     "LabelledTexts",
     "LinearDiscriminant",
     "Looks",
@@ -60,9 +72,12 @@ __all__ = [
     "UniformSymbols",
     "VariableWindows",
     "Vocabulary",
+    "cifar100",
     "contiguous_batches",
     "corpus_names",
+    "digits",
     "encoder_vocabulary",
+    "image_folder",
     "load_ag_news",
     "load_corpus",
     "load_glue",
@@ -72,4 +87,5 @@ __all__ = [
     "max_masked",
     "read_labelled",
     "special_ids",
+    "tiny_imagenet",
 ]

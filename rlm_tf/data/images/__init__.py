@@ -1,0 +1,1 @@
+"""Labelled images: readers, batches and their augmentation."""
