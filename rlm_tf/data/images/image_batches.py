@@ -111,7 +111,9 @@ class ImageBatches:
         self.rotation = rotation
         self.mixing = mixing
         self.alpha = alpha
-        self.mean, self.deviation = (np.float32(x) for x in (mean, deviation))
+        self.mean, self.deviation = (
+            np.asarray(x, np.float32) for x in (mean, deviation)
+        )
         self.with_ids = with_ids
         self.steps = -(-len(self.labels) // batch_size)
 
