@@ -6,8 +6,10 @@ only place where code of this library asks for the context.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -68,3 +70,33 @@ def own_part(variable: tf.Variable) -> tf.Variable:
         return variable
     number = tf.get_static_value(tf.convert_to_tensor(replica_id()))
     return parts[int(number) % len(parts)]
+
+
+def sum_of_parts(variable: tf.Variable) -> np.ndarray:
+    """Returns a variable, or the sum of what each replica has; outside of graphs."""
+    values = getattr(variable, "values", None)
+    if values is None:
+        return variable.numpy()
+    return np.sum([value.numpy() for value in values], axis=0)
+
+
+def with_rows_of_all(
+    function: Callable[..., tf.Tensor], own_rows: int | tf.Tensor, *rows: Any
+) -> tf.Tensor:
+    """Returns a function's values of the rows of all replicas, as far as they are own.
+
+    Args:
+        function: Maps rows `[B, ...]` to values `[B, ...]`, or to one or some less, the
+            last ones missing.
+        own_rows: Rows of this replica.
+        *rows: Tensors, or structures of some, `[B_r, ...]` on replica r.
+
+    Returns:
+        `[B_r, ...]`; on the last replicas perhaps fewer.
+    """
+    if num_replicas() == 1:
+        return function(*rows)
+    found = function(*tf.nest.map_structure(gather_rows, rows))
+    sizes = gather_rows(tf.convert_to_tensor(own_rows)[tf.newaxis])
+    start = tf.reduce_sum(sizes[: replica_id()])
+    return found[start : start + own_rows]

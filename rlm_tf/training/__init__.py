@@ -3,6 +3,7 @@
 from rlm_tf.training.adam_log import AdamLog
 from rlm_tf.training.best_weights import BestWeights
 from rlm_tf.training.checkpoint import Checkpoint, CheckpointStore
+from rlm_tf.training.correctness_history import CorrectnessHistory
 from rlm_tf.training.divergence import DivergenceGuard, TrainingDivergedError
 from rlm_tf.training.free_graphs_on_exit import free_graphs_on_exit, released_graphs
 from rlm_tf.training.held_out_pairs import HeldOutPairs
@@ -33,6 +34,7 @@ __all__ = [
     "BestWeights",
     "Checkpoint",
     "CheckpointStore",
+    "CorrectnessHistory",
     "DivergenceGuard",
     "ExactResume",
     "HeldOutPairs",

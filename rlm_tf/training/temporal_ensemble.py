@@ -11,15 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import (
-    check_integer,
-    check_option,
-    check_running,
-    check_shapes,
-    checked_ids,
-)
-from rlm_tf.replicas import own_part
+from rlm_tf.checks import check_integer, check_option, check_shapes
+from rlm_tf.replicas import own_part, sum_of_parts
 from rlm_tf.training.epoch_log import EpochLog
+from rlm_tf.training.examples import checked_examples
 
 # Examples whose means are computed at once.
 _CHUNK = 8192
@@ -104,9 +99,8 @@ class TemporalEnsemble(tf.Module):
             ValueError: If ids are no vector of integers, or out of range (in a graph
                 an InvalidArgumentError).
         """
-        ids, checks = self._checked("targets", ids)
-        with tf.control_dependencies(checks):
-            counts = tf.gather(self._counts, ids)
+        ids = self._checked("targets", ids)
+        counts = tf.gather(self._counts, ids)
         if self._log is None:
             return Targets(tf.gather(self._means, ids), counts)
         means = tf.numpy_function(
@@ -124,16 +118,15 @@ class TemporalEnsemble(tf.Module):
         Raises:
             ValueError: As `targets`, or if shapes do not fit.
         """
-        ids, checks = self._checked("update", ids)
+        ids = self._checked("update", ids)
         probs = tf.cast(tf.stop_gradient(tf.convert_to_tensor(probs)), tf.float32)
         check_shapes(
             f"{type(self).__name__}.update",
             ids=(ids, "B"),
             probs=(probs, f"B {self.num_classes}"),
         )
-        with tf.control_dependencies(checks):
-            once = tf.ones_like(ids, tf.int32)
-            own_part(self._seen).scatter_add(tf.IndexedSlices(once, ids))
+        once = tf.ones_like(ids, tf.int32)
+        own_part(self._seen).scatter_add(tf.IndexedSlices(once, ids))
         if self._log is None:
             own_part(self._sums).scatter_add(tf.IndexedSlices(probs, ids))
             return
@@ -144,13 +137,13 @@ class TemporalEnsemble(tf.Module):
 
     def end_epoch(self) -> None:
         """Adds the epoch to the means; between steps, outside of graphs."""
-        seen = self._read(self._seen)
+        seen = sum_of_parts(self._seen)
         before = np.asarray(self._counts)
         weight = np.where((before == 0) & (self.variant == "authors"), 2, 1)
         after = np.where(seen > 0, before + weight, before).astype(np.int32)
         share = np.where(seen > 0, weight / np.maximum(after, 1), 0).astype(np.float32)
         if self._log is None:
-            sums = self._read(self._sums)
+            sums = sum_of_parts(self._sums)
             means = self._means.numpy()
             for start in range(0, self.num_examples, _CHUNK):
                 part = slice(start, start + _CHUNK)
@@ -159,7 +152,7 @@ class TemporalEnsemble(tf.Module):
             self._sums.assign(tf.zeros_like(sums))
         else:
             place = self._place.numpy()
-            length = int(self._read(self._length))
+            length = int(sum_of_parts(self._length))
             self._log.end(place, length, seen, share, _add_epoch)
             run, epoch = place
             self._place.assign([run, epoch + 1])
@@ -174,25 +167,14 @@ class TemporalEnsemble(tf.Module):
             ValueError: If the files of `path` do not reach as far as the checkpoint.
         """
         if self._log is not None:
-            length = int(self._read(self._length))
+            length = int(sum_of_parts(self._length))
             self._log.resume(self._place.numpy(), length)
 
     # === Parts ===
 
-    def _checked(
-        self, function: str, ids: Any
-    ) -> tuple[tf.Tensor, Sequence[tf.Operation]]:
+    def _checked(self, function: str, ids: Any) -> tf.Tensor:
         name = f"{type(self).__name__}.{function}"
-        ids = tf.cast(checked_ids(name, "ids", ids), tf.int64)
-        check_shapes(name, ids=(ids, "B"))
-        wrong = (ids < 0) | (ids >= self.num_examples)
-        worst = tf.reduce_max(tf.where(wrong, ids, tf.cast(-(2**62), tf.int64)))
-        checks = check_running(
-            ~tf.reduce_any(wrong),
-            f"{name}: `ids` must lie in [0, {self.num_examples})",
-            worst,
-        )
-        return ids, checks
+        return checked_examples(name, ids, self.num_examples)
 
     @staticmethod
     def _variable(
@@ -206,14 +188,6 @@ class TemporalEnsemble(tf.Module):
                 "aggregation": tf.VariableAggregation.SUM,
             }
         return tf.Variable(tf.zeros(shape, dtype), trainable=False, **options)
-
-    @staticmethod
-    def _read(variable: tf.Variable) -> np.ndarray:
-        """Returns a variable, or the sum over replicas."""
-        values = getattr(variable, "values", None)
-        if values is None:
-            return variable.numpy()
-        return np.sum([value.numpy() for value in values], axis=0)
 
 
 def _add_epoch(

@@ -138,6 +138,8 @@ def _teacher() -> models.StudentOrientedTeacher:
         epochs=3,
         norm="inf",
         variant="authors",
+        l1=0.01,
+        label_smoothing=0.1,
     )
 
 

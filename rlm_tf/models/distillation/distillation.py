@@ -19,8 +19,8 @@ from rlm_tf.models.distillation.strategies import (
     term_of,
     weighted_strategies,
 )
-from rlm_tf.models.distillation.supervised import supervised
 from rlm_tf.models.recording import recording
+from rlm_tf.models.supervised import supervised
 from rlm_tf.nested_config import made_objects
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from rlm_tf.distillation import Strategy
 from rlm_tf.objective_model.term import Coefficient, TermLoss, check_coefficient
-from rlm_tf.replicas import gather_rows, num_replicas, replica_id
+from rlm_tf.replicas import with_rows_of_all
 
 
 def weighted_strategies(name: str, losses: Any) -> list[tuple[Strategy, Coefficient]]:
@@ -56,18 +56,14 @@ def term_of(
         weights: `[B]`.
         **given: What strategies may need besides, `[B, ...]`.
     """
-    several = strategy.across and num_replicas() > 1
-    own_rows = tf.shape(weights)[0]
     context = {name: given[name] for name in strategy.needs}
-    teacher, student = pair
-    if several:
-        teacher, student, weights = map(gather_rows, (*pair, weights))
-        context = tf.nest.map_structure(gather_rows, context)
-    loss = strategy.losses_of(teacher, student, **context).loss
-    # Neighbours, of which there is one less.
-    weights = weights[: tf.shape(loss)[0]]
-    if several:
-        sizes = gather_rows(own_rows[tf.newaxis])
-        start = tf.reduce_sum(sizes[: replica_id()])
-        loss, weights = (each[start : start + own_rows] for each in (loss, weights))
-    return TermLoss(loss, weights)
+
+    def losses(pair: Any, context: Any) -> tf.Tensor:
+        return strategy.losses_of(*pair, **context).loss
+
+    if not strategy.across:
+        return TermLoss(losses(pair, context), weights)
+    rows = tf.shape(weights)[0]
+    loss = with_rows_of_all(losses, rows, pair, context)
+    # Of neighbours there is one less.
+    return TermLoss(loss, weights[: tf.shape(loss)[0]])

@@ -15,12 +15,15 @@ from rlm_tf.checks import (
 )
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
-from rlm_tf.models.distillation.supervised import supervised
+from rlm_tf.models.supervised import Supervised, supervised
 from rlm_tf.nested_config import made_objects
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.objective_model.worker_model import keras_arguments
+from rlm_tf.objectives.distillation import correctness_ranking
 from rlm_tf.objectives.lipschitz import Norm
+from rlm_tf.replicas import with_rows_of_all
+from rlm_tf.training.correctness_history import CorrectnessHistory
 from rlm_tf.training.ramp import ramp
 from rlm_tf.training.temporal_ensemble import TemporalEnsemble
 
@@ -44,8 +47,12 @@ class StudentOrientedTeacher(ObjectiveModel):
     `(x, labels)`, or those of training. `call()` is that of `model`, which is what
     students learn from.
 
-    Logs: `cross_entropy`, `accuracy`, and in training `lipschitz`, the sum, and
-    `consistency`, both without their weights.
+    Its rivals are options, with `lipschitz=0, consistency=0`: `l1`, `l2` (of
+    `ObjectiveModel`), `label_smoothing`, `correctness_ranking`; images are mixed by
+    `rlm_tf.data.ImageBatches`, whose labels may be probabilities.
+
+    Logs: `cross_entropy`, `accuracy`, and in training `lipschitz`, the sum,
+    `consistency`, `l1` and `correctness_ranking`, all without their weights.
 
     Args:
         model: A classifier; its outputs are logits `[B, K]`. Built.
@@ -57,6 +64,14 @@ class StudentOrientedTeacher(ObjectiveModel):
         epochs: T, at whose end lambda_CR is the largest.
         ensemble: A `rlm_tf.training.TemporalEnsemble` of the training examples; without
             one there is no consistency. Neither weights nor files have it.
+        l1: Coefficient of the sum of the sizes of all weights with two axes or more; 0:
+            no such term.
+        label_smoothing: Share of each label that all classes have alike, in training.
+        correctness_ranking: Coefficient of `objectives.distillation.
+            correctness_ranking`: of two neighbours in the batch, that which was right
+            more often is to be the surer one; 0: no such term. Needs ids.
+        correctness: A `rlm_tf.training.CorrectnessHistory` for it; neither weights nor
+            files have it.
         norm: Of the constants: "one" or "inf".
         ignore: Paths of layers without a constant; see `lipschitz_constants`.
         variant: `"thesis"`, or `"authors"`: constants of convolutions are the sums of
@@ -77,13 +92,26 @@ class StudentOrientedTeacher(ObjectiveModel):
         ramp: str = "linear",
         epochs: int,
         ensemble: TemporalEnsemble | None = None,
+        l1: float = 0.0,
+        label_smoothing: float = 0.0,
+        correctness_ranking: float = 0.0,
+        correctness: CorrectnessHistory | None = None,
         norm: Norm = "one",
         ignore: Collection[str] = (),
         variant: Literal["thesis", "authors"] = "thesis",
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
-        check_range(name, 0.0, 1e30, lipschitz=lipschitz, consistency=consistency)
+        check_range(
+            name,
+            0.0,
+            1e30,
+            lipschitz=lipschitz,
+            consistency=consistency,
+            l1=l1,
+            correctness_ranking=correctness_ranking,
+        )
+        check_range(name, 0.0, 1.0, label_smoothing=label_smoothing)
         check_option(name, "ramp", ramp, _RAMPS)
         check_option(name, "norm", norm, ("one", "inf"))
         check_option(name, "variant", variant, ("thesis", "authors"))
@@ -98,13 +126,18 @@ class StudentOrientedTeacher(ObjectiveModel):
         self.ignore = tuple(ignore)
         self.variant = variant
         self.ensemble = ensemble
+        self.l1 = l1
+        self.label_smoothing = label_smoothing
+        self.correctness_ranking = correctness_ranking
+        self.correctness = correctness
         if lipschitz:
             self._constants()
-        if ensemble is not None and ensemble.variant != variant:
-            raise ValueError(
-                f"{name}: `ensemble` has variant {ensemble.variant!r}, expected "
-                f"{variant!r}, as the teacher."
-            )
+        for memory, own in (("ensemble", ensemble), ("correctness", correctness)):
+            if own is not None and own.variant != variant:
+                raise ValueError(
+                    f"{name}: `{memory}` has variant {own.variant!r}, expected "
+                    f"{variant!r}, as the teacher."
+                )
         self.accuracy_metric = declared(keras.metrics.Mean(name="accuracy"), "up")
         # What lambda_CR is multiplied by, and the epoch that is going on.
         self.rise = tf.Variable(0.0, trainable=False)
@@ -127,6 +160,9 @@ class StudentOrientedTeacher(ObjectiveModel):
                     "consistency", self.consistency, switch=self.rise, evaluated=False
                 )
             )
+        for own in ("l1", "correctness_ranking"):
+            if getattr(self, own):
+                specs.append(TermSpec(own, getattr(self, own), evaluated=False))
         return specs
 
     # === Computation ===
@@ -150,18 +186,50 @@ class StudentOrientedTeacher(ObjectiveModel):
         name = type(self).__name__
         x, ids = self._parts(x, training)
         found = supervised(
-            name, self(x, training=training), y, sample_weight, self.accuracy_metric
+            name,
+            self(x, training=training),
+            y,
+            sample_weight,
+            self.accuracy_metric,
+            smoothing=self.label_smoothing if training else 0.0,
         )
         terms = {"cross_entropy": found.term}
         if not training:
             return terms
         if self.lipschitz:
             total = tf.add_n(list(self._constants().values()))
-            # Of each replica the same: their mean is the sum of the constants.
-            terms["lipschitz"] = TermLoss(total[tf.newaxis], tf.ones([1]))
+            terms["lipschitz"] = _of_weights(total)
         if self.consistency:
             terms["consistency"] = self._consistency(ids, found.logits, found.weights)
+        if self.l1:
+            terms["l1"] = _of_weights(tf.add_n(list(map(_size, self._matrices()))))
+        if self.correctness_ranking:
+            terms["correctness_ranking"] = self._ranking(ids, found)
         return terms
+
+    def _matrices(self) -> list[tf.Tensor]:
+        weights = map(tf.convert_to_tensor, self.model.trainable_variables)
+        return [weight for weight in weights if weight.shape.rank > 1]
+
+    def _ranking(self, ids: tf.Tensor, found: Supervised) -> TermLoss:
+        """Returns how far confidences are from the order of past correctness."""
+        if self.correctness is None:
+            raise ValueError(
+                f"{type(self).__name__}: no correctness history. A loaded model has "
+                "none, because files never hold what was right: give `correctness=`, "
+                "or set `teacher.correctness` before fit()."
+            )
+        probs = tf.reduce_max(tf.nn.softmax(found.logits), axis=1)
+        best = tf.argmax(found.logits, axis=1, output_type=tf.int32)
+        rates = tf.cast(self.correctness.rates(ids), probs.dtype)
+        self.correctness.update(ids, best == found.labels)
+        variant = self.variant
+
+        def losses(probs: tf.Tensor, rates: tf.Tensor) -> tf.Tensor:
+            return correctness_ranking(probs, rates, ties=variant).loss
+
+        rows = tf.shape(probs)[0]
+        return TermLoss(with_rows_of_all(losses, rows, probs, rates), found.weights)
 
     def _consistency(
         self, ids: tf.Tensor, logits: tf.Tensor, weights: tf.Tensor
@@ -192,10 +260,10 @@ class StudentOrientedTeacher(ObjectiveModel):
         """Returns the model's inputs, and the ids of the examples, if there are any."""
         if isinstance(x, tuple | list) and len(x) == 2:
             return x[0], x[1]
-        if training and self.consistency:
+        if training and (self.consistency or self.correctness_ranking):
             raise ValueError(
                 f"{type(self).__name__}: no ids; expected batches ((x, ids), labels), "
-                "or `consistency=0`."
+                "or `consistency=0`, and no `correctness_ranking`."
             )
         return x, None
 
@@ -216,6 +284,10 @@ class StudentOrientedTeacher(ObjectiveModel):
             "epochs": self.epochs,
             # Never part of a file.
             "ensemble": None,
+            "l1": self.l1,
+            "label_smoothing": self.label_smoothing,
+            "correctness_ranking": self.correctness_ranking,
+            "correctness": None,
             "norm": self.norm,
             "ignore": list(self.ignore),
             "variant": self.variant,
@@ -247,14 +319,28 @@ class _Epochs(keras.callbacks.Callback):
             teacher.ensemble.resume()
         self._begun = True
         before = int(teacher.epoch.numpy())
-        if teacher.ensemble is not None and before >= 0 and before != epoch:
-            teacher.ensemble.end_epoch()
+        if before >= 0 and before != epoch:
+            _end_epoch(teacher)
         teacher.epoch.assign(epoch)
         done = min(epoch + 1, teacher.epochs)
         teacher.rise.assign(ramp(teacher.ramp, done, teacher.epochs))
 
     def on_train_end(self, logs: Any = None) -> None:
         teacher = self.model
-        if teacher.ensemble is not None:
-            teacher.ensemble.end_epoch()
+        _end_epoch(teacher)
         teacher.epoch.assign(-1)
+
+
+def _end_epoch(teacher: StudentOrientedTeacher) -> None:
+    for memory in (teacher.ensemble, teacher.correctness):
+        if memory is not None:
+            memory.end_epoch()
+
+
+def _of_weights(total: tf.Tensor) -> TermLoss:
+    """Returns the term of a sum over weights; of each replica the same, as its mean."""
+    return TermLoss(total[tf.newaxis], tf.ones([1]))
+
+
+def _size(weight: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(tf.abs(tf.cast(weight, tf.float32)))

@@ -12,12 +12,12 @@ from rlm_tf.checks import (
     check_integer,
     check_option,
     check_range,
-    check_running,
     check_shapes,
 )
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.transformer.transformer_encoder import TransformerEncoder
 from rlm_tf.metrics.declared import declared
+from rlm_tf.models.supervised import supervised
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
@@ -167,33 +167,22 @@ class SequenceClassifier(ObjectiveModel):
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> Mapping[str, TermLoss]:
         name = type(self).__name__
-        if y is None:
-            raise ValueError(
-                f"{name}: no labels; expected batches `((tokens, segments), labels)`, "
-                "as `LabelledBatches` gives them."
+        batches = "`((tokens, segments), labels)`, as `LabelledBatches` gives them"
+        found = self(x, training=training)
+        if not self.is_regression:
+            said = supervised(
+                name, found, y, sample_weight, self.accuracy_metric, batches=batches
             )
-        found = at_least_single(self(x, training=training))
-        labels = tf.convert_to_tensor(y)
-        rows = found if self.is_regression else found[:, 0]
-        check_shapes(name, labels=(labels, "B"), texts=(rows, "B"))
+            return {"nll": said.term}
+        if y is None:
+            raise ValueError(f"{name}: no labels; expected batches {batches}.")
+        found, labels = at_least_single(found), tf.convert_to_tensor(y)
+        check_shapes(name, labels=(labels, "B"), texts=(found, "B"))
         weights = sample_weight
         if weights is None:
             weights = tf.ones_like(labels, tf.float32)
-        if self.is_regression:
-            loss = tf.square(found - tf.cast(labels, found.dtype))
-            return {"squared_error": TermLoss(loss, weights)}
-        labels = tf.cast(labels, tf.int32)
-        highest = tf.reduce_max(labels)
-        known = check_running(
-            (tf.reduce_min(labels) >= 0) & (highest < self.num_classes),
-            f"{name}: labels must be in [0, {self.num_classes})",
-            highest,
-        )
-        with tf.control_dependencies(known):
-            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, found)
-        best = tf.argmax(found, axis=-1, output_type=tf.int32)
-        self.accuracy_metric.update_state(tf.cast(best == labels, tf.float32), weights)
-        return {"nll": TermLoss(loss, weights)}
+        loss = tf.square(found - tf.cast(labels, found.dtype))
+        return {"squared_error": TermLoss(loss, weights)}
 
     def _logged(self, training: bool) -> list[keras.metrics.Metric]:
         found = super()._logged(training)

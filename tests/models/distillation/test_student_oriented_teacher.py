@@ -9,7 +9,12 @@ import tensorflow as tf
 
 from rlm_tf import distribution
 from rlm_tf.models import StudentOrientedTeacher
-from rlm_tf.training import ExactResume, ResumableBatches, TemporalEnsemble
+from rlm_tf.training import (
+    CorrectnessHistory,
+    ExactResume,
+    ResumableBatches,
+    TemporalEnsemble,
+)
 
 _RNG = np.random.default_rng(0)
 _X = _RNG.normal(size=(8, 3)).astype("float32")
@@ -220,3 +225,97 @@ def test_a_file_has_the_model_and_not_what_was_said(tmp_path):
 def test_mistakes_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# === Rivals ===
+
+
+def test_rivals_by_hand():
+    history = CorrectnessHistory(8)
+    history.update(_IDS, np.arange(8) % 3 > 0)
+    history.end_epoch()
+    teacher = StudentOrientedTeacher(
+        _classifier(),
+        lipschitz=0.0,
+        consistency=0.0,
+        epochs=2,
+        l1=0.01,
+        label_smoothing=0.2,
+        correctness_ranking=0.5,
+        correctness=history,
+    )
+    teacher.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+    logits = teacher.model(_X).numpy().astype(float)
+    p = _softmax(logits)
+    rates = (np.arange(8) % 3 > 0).astype(float)
+    top = p.max(axis=1)
+    gap = rates - np.roll(rates, -1)
+    sign = np.where(gap > 0, 1, -1)
+    ranking = np.maximum(0, -sign * (top - np.roll(top, -1)) + np.abs(gap)).mean()
+    targets = 0.8 * np.eye(2)[_LABELS] + 0.1
+    cross = -(targets * np.log(p)).sum(axis=1).mean()
+    l1 = sum(np.abs(w).sum() for w in teacher.get_weights() if w.ndim > 1)
+    logs = teacher.train_on_batch((_X, _IDS), _LABELS, return_dict=True)
+    assert logs["cross_entropy"] == pytest.approx(cross, rel=1e-5)
+    assert logs["l1"] == pytest.approx(l1, rel=1e-5)
+    assert logs["correctness_ranking"] == pytest.approx(ranking, rel=1e-4)
+    total = cross + 0.01 * l1 + 0.5 * ranking
+    assert logs["loss"] == pytest.approx(total, rel=1e-5)
+    # Not smoothed.
+    plain = -np.log(p[np.arange(8), _LABELS]).mean()
+    found = teacher.evaluate(_X, _LABELS, verbose=0, return_dict=True)
+    assert found["loss"] == pytest.approx(plain, rel=1e-5)
+    history.end_epoch()
+    right = rates + (p.argmax(axis=1) == _LABELS)
+    np.testing.assert_allclose(history.rates(_IDS), right / 2)
+
+
+def test_labels_may_be_probabilities():
+    teacher = _teacher(lipschitz=0.0, consistency=0.0)
+    probs = np.random.default_rng(1).dirichlet([1, 1], 8).astype("float32")
+    logs = teacher.test_on_batch(_X, probs, return_dict=True)
+    said = _softmax(teacher.model(_X).numpy().astype(float))
+    expected = -(probs * np.log(said)).sum(axis=1).mean()
+    assert logs["cross_entropy"] == pytest.approx(expected, rel=1e-5)
+    accuracy = (said.argmax(axis=1) == probs.argmax(axis=1)).mean()
+    assert logs["accuracy"] == pytest.approx(accuracy)
+
+
+def test_the_history_of_a_resumed_run_is_that_of_one(tmp_path):
+    def run(folder, epochs, resume=False):
+        history = CorrectnessHistory(8)
+        teacher = StudentOrientedTeacher(
+            _classifier(),
+            lipschitz=0.0,
+            consistency=0.0,
+            epochs=3,
+            correctness_ranking=1.0,
+            correctness=history,
+        )
+        teacher.compile(keras.optimizers.SGD(0.5))
+        data = ResumableBatches(_dataset())
+        keep = ExactResume(tmp_path / folder, data)
+        teacher.fit(
+            data.dataset, epochs=epochs, shuffle=False, verbose=0, callbacks=[keep]
+        )
+        return teacher.get_weights(), history.rates(_IDS).numpy()
+
+    expected = run("whole", 3)
+    run("halted", 2)
+    found = run("halted", 3)
+    np.testing.assert_array_equal(found[1], expected[1])
+    for one, other in zip(found[0], expected[0], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_mistakes_of_rivals():
+    with pytest.raises(
+        ValueError, match=r"`correctness` has variant 'authors', expected"
+    ):
+        _teacher(correctness=CorrectnessHistory(8, variant="authors"))
+    with pytest.raises(
+        ValueError, match=r"no correctness history\. A loaded model has none"
+    ):
+        _teacher(correctness_ranking=1.0).train_on_batch((_X, _IDS), _LABELS)
+    with pytest.raises(ValueError, match=r"`label_smoothing` must"):
+        _teacher(label_smoothing=1.5)
