@@ -15,6 +15,7 @@ from rlm_tf.distillation.projections import (
     FitNet,
     VariationalInformation,
 )
+from rlm_tf.distillation.recipes import Recipe, recipe
 from rlm_tf.distillation.relations import (
     AttentionTransfer,
     NeuronSelectivity,
@@ -43,6 +44,7 @@ __all__ = [
     "GeneralisedJSD",
     "NeuronSelectivity",
     "ProbabilisticTransfer",
+    "Recipe",
     "RelationalKD",
     "ReverseKD",
     "SelfSupervised",
@@ -52,4 +54,5 @@ __all__ = [
     "TaughtStrategy",
     "VariationalInformation",
     "Views",
+    "recipe",
 ]

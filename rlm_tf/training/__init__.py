@@ -17,6 +17,7 @@ from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
 from rlm_tf.training.start_rule import StartRule
 from rlm_tf.training.switch_phase import SwitchPhase
+from rlm_tf.training.teacher_schedule import SaveAnchors, TeacherSchedule
 from rlm_tf.training.temporal_ensemble import Targets, TemporalEnsemble
 from rlm_tf.training.time_limit import TimeLimit
 from rlm_tf.training.triggers import (
@@ -45,9 +46,11 @@ __all__ = [
     "MetricsLog",
     "NoGain",
     "ResumableBatches",
+    "SaveAnchors",
     "StartRule",
     "SwitchPhase",
     "Targets",
+    "TeacherSchedule",
     "TemporalEnsemble",
     "TimeLimit",
     "TrainingDivergedError",
