@@ -42,7 +42,8 @@ def build(
         rows: Returns the texts that contexts are sampled from, int `[N, T]`.
         seed: Of draws.
     """
-    kind = ARMS[arm].get("contexts")
+    own = ARMS[arm]
+    kind = own.get("contexts")
     restricted: KneserNey | None = None
     contexts: InBatchContexts | SampledPrefixes | None = None
     if kind is not None:
@@ -57,7 +58,7 @@ def build(
         masked_model,
         restricted,
         contexts,
-        mlm_weight=config.mlm_weight,
+        mlm_weight=own.get("mlm_weight", config.mlm_weight),
         coefficient=config.coefficient,
         clip_norm=classifier.clip_norm,
         seed=seed,

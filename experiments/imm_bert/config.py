@@ -10,9 +10,12 @@ from experiments.kit.grids import Grid
 from experiments.kit.task_list import TASKS
 from rlm_tf.command_line.flags import setting
 
-# What is added to the loss of the task, and where IMM's contexts come from.
+# What is added to the loss of the task, where IMM's contexts come from, and the weight
+# of masked words, where it is not that of the settings.
 ARMS: Mapping[str, dict[str, Any]] = {
     "none": {},
+    "mlm-tenth": {"mlm": True, "mlm_weight": 0.1},
+    "imm-tenth": {"mlm": True, "mlm_weight": 0.1, "contexts": "bank"},
     "mlm": {"mlm": True},
     "imm": {"mlm": True, "contexts": "bank"},
     "imm-k5": {"mlm": True, "contexts": "sampled"},
@@ -24,7 +27,7 @@ class FinetuneConfig:
     """A grid of runs: every task, arm, restart and seed."""
 
     arms: tuple[str, ...] = setting(
-        ("none", "mlm", "imm"), f"Some of {', '.join(ARMS)}."
+        ("none", "mlm-tenth", "imm-tenth"), f"Some of {', '.join(ARMS)}."
     )
     tasks: tuple[str, ...] = setting(
         ("sst2-tenth", "ag-news-1000", "ag-news-300"), f"Some of {', '.join(TASKS)}."
@@ -42,7 +45,7 @@ class FinetuneConfig:
     rate: float = setting(1e-3, "The highest, of AdaMax.")
     batch_size: int = setting(32, "Examples of a step.")
     steps: int = setting(600, "Of 20 epochs at most, and 3 at least.")
-    mlm_weight: float = setting(1.0, "Of masked words.")
+    mlm_weight: float = setting(1.0, "Of masked words; arms of a tenth: 0.1.")
     coefficient: float = setting(0.2, "Of IMM.")
     contexts: int = setting(5, "Sampled contexts of a prediction (arm imm-k5).")
     bank_size: int = setting(4096, "Predictions that the bank keeps (arm imm).")

@@ -6,13 +6,14 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.imm_bert.config import ARMS
 from experiments.kit.drawing import table, with_deviation
 from experiments.kit.task_tables import task_table
 
 Row = Mapping[str, Any]
 # What a row must have to be reported.
 NEEDS = ("name", "arm", "task", "seed", "restart", "test", "peers")
-_ORDER = ("none", "mlm", "imm", "imm-k5")
+_ORDER = ("none", "mlm-tenth", "imm-tenth", "mlm", "imm", "imm-k5")
 # Muneeb and Ohannessian (2024), Table 3: BERT-base, mean and error of restarts.
 PUBLISHED = {
     ("cola", "none"): "52.1 ± 4",
@@ -41,10 +42,10 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         found["tasks"] = task_table(
             scored,
             order=_ORDER,
-            bases=("none", "mlm"),
+            bases=("none", "mlm-tenth", "mlm"),
             published=PUBLISHED,
         )
-    if any("imm_coverage" in row for row in scored):
+    if any(map(_matches, scored)):
         found["matched"] = matched(scored)
     if projected:
         found["projected"] = projections(projected)
@@ -53,7 +54,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
 
 def matched(rows: Sequence[Row]) -> str:
     """Returns what IMM had to match: predictions, and contexts of each."""
-    own = [row for row in rows if "imm_coverage" in row]
+    own = [row for row in rows if _matches(row)]
     lines = []
     for task, arm in dict.fromkeys((row["task"], row["arm"]) for row in own):
         of_cell = [row for row in own if (row["task"], row["arm"]) == (task, arm)]
@@ -68,6 +69,10 @@ def matched(rows: Sequence[Row]) -> str:
         )
     titles = ("task", "arm", "runs", "predictions matched, %", "contexts of one")
     return table(titles, lines)
+
+
+def _matches(row: Row) -> bool:
+    return "contexts" in ARMS[row["arm"]]
 
 
 def scored_rows(rows: Sequence[Row]) -> list[Row]:
