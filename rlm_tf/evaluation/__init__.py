@@ -68,6 +68,11 @@ from rlm_tf.evaluation.reverse_perplexity import (
     unigram_text,
 )
 from rlm_tf.evaluation.scaling_law import ScalingLaw, fit_scaling_law
+from rlm_tf.evaluation.token_fidelity import (
+    TokenFidelity,
+    frequency_groups,
+    token_fidelity,
+)
 from rlm_tf.evaluation.two_sided_n_gram import MaskedScores, TwoSidedNGram
 
 __all__ = [
@@ -92,6 +97,7 @@ __all__ = [
     "ReversePerplexity",
     "ScalingLaw",
     "SegmentInformation",
+    "TokenFidelity",
     "TwoSidedNGram",
     "VarianceRatio",
     "brier_score",
@@ -105,6 +111,7 @@ __all__ = [
     "fidelity",
     "fit_scaling_law",
     "fit_temperature",
+    "frequency_groups",
     "glue_average",
     "gradient_signal",
     "gradient_statistics",
@@ -126,6 +133,7 @@ __all__ = [
     "search_temperature",
     "segment_information",
     "target_log_probs",
+    "token_fidelity",
     "tune_floor",
     "tune_interpolation",
     "unigram_text",
