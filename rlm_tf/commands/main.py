@@ -15,6 +15,7 @@ COMMANDS = {
     "score": "the log-probability of each line of standard input",
     "generate": "what a trained model says after a text",
     "coherence": "mutual information of far segments, of texts and of models",
+    "distil": "a smaller model that learns from what larger ones say",
     "export": "a trained model as a SavedModel for serving",
     "classifier": "a classifier of texts, from plain text and few examples",
     "pretrain": "its first half: an encoder from a text",

@@ -19,7 +19,7 @@ class TokenFidelity(NamedTuple):
     """What teacher and student say of the tokens of a group, or of all.
 
     Attributes:
-        count: Tokens.
+        tokens: How many.
         teacher_nll: Mean negative log-likelihood of the teacher, nats.
         student_nll: That of the student.
         teacher_calibration: Expected calibration error of the teacher.
@@ -29,7 +29,7 @@ class TokenFidelity(NamedTuple):
         divergence: Mean KL(teacher || student), nats.
     """
 
-    count: int
+    tokens: int
     teacher_nll: float
     student_nll: float
     teacher_calibration: float
@@ -178,19 +178,21 @@ def _per_token(pair: list[ModelTeachers], batches: Any) -> tuple[_PerToken, np.n
 def _summary(found: _PerToken, part: np.ndarray, bins: int) -> TokenFidelity:
     own = _PerToken(*(column[part] for column in found))
     if not part.any():
-        return TokenFidelity(0, *[float("nan")] * 6)
-    errors = [
+        nothing = float("nan")
+        return TokenFidelity(0, *(nothing for _ in TokenFidelity._fields[1:]))
+    teacher, student = (
         reliability(np.clip(confidence, 0, 1), right > 0, bins).expected_error
         for confidence, right in (
             (own.teacher_confidence, own.teacher_right),
             (own.student_confidence, own.student_right),
         )
-    ]
+    )
     return TokenFidelity(
         int(part.sum()),
         float(own.teacher_nll.mean()),
         float(own.student_nll.mean()),
-        *errors,
+        teacher,
+        student,
         float(own.same.mean()),
         float(own.divergence.mean()),
     )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_range
 from rlm_tf.models import ReinforceIMM
+from rlm_tf.models.distillation.trained_classifier import classifier_of
 from rlm_tf.models.imm.neighbor_matching import NeighborMatching
+from rlm_tf.numerics import at_least_single
 from rlm_tf.serving.arguments import checked_scalar, checked_shape
 from rlm_tf.serving.saved_model import check_weights, write_saved_model
 
@@ -21,20 +24,26 @@ _CHECKED = 7
 
 
 def export_classifier(
-    model: NeighborMatching,
+    model: keras.Model,
     path: str | os.PathLike[str],
     *,
+    temperature: float = 1.0,
+    class_names: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> pathlib.Path:
     """Writes a classifier with the signature `classify`.
 
-    It takes `examples`, float32 `[N, ...]`, and returns `probabilities` `[N, V]` and
-    `labels` int32 `[N]`, the most probable ones; N may be zero. Restricted models and
-    training data stay behind.
+    It takes `examples`, `[N, ...]`, and returns `probabilities` `[N, K]` and `labels`
+    int32 `[N]`, the most probable ones, with `class_names` also `names`, strings `[N]`;
+    N may be zero. Restricted models, teachers and training data stay behind.
 
     Args:
-        model: A `LogisticIMM` or `NeighborModelMatching`.
+        model: A `LogisticIMM` or `NeighborModelMatching`, or any Keras model of one
+            input whose outputs are logits `[N, K]`; of a `Distillation` the student, of
+            a `StudentOrientedTeacher` the model is written.
         path: Directory to be made.
+        temperature: What logits are divided by.
+        class_names: K names.
         overwrite: Whether a SavedModel at `path` is replaced.
 
     Returns:
@@ -42,25 +51,58 @@ def export_classifier(
 
     Raises:
         FileExistsError: See `write_saved_model`.
-        ValueError: If `model` is no such model, or the SavedModel's numbers are not
-            the model's, or a weight holds NaN or infinity.
+        ValueError: If `model` is no classifier, an argument does not fit, the
+            SavedModel's numbers are not the model's, or a weight holds NaN or infinity.
     """
-    _check_kind("export_classifier", model, NeighborMatching)
-    shape = model.example_shape
+    name = "export_classifier"
+    _check_kind(name, model, keras.Model)
+    check_range(name, 1e-6, 1e6, temperature=temperature)
+    model = classifier_of(model)
+    example = _example_of(name, model)
 
-    @tf.function(input_signature=[tf.TensorSpec((None, *shape), name="examples")])
+    @tf.function(input_signature=[example])
     def classify(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        examples = checked_shape("classify", "examples", examples, (None, *shape))
-        probs = tf.exp(model.class_log_probs(examples, training=False))
-        return {
-            "probabilities": probs,
-            "labels": tf.argmax(probs, axis=-1, output_type=tf.int32),
-        }
+        examples = checked_shape("classify", "examples", examples, example.shape)
+        if isinstance(model, NeighborMatching):
+            logits = model.class_log_probs(examples, training=False)
+        else:
+            logits = model(examples, training=False)
+        probs = tf.nn.softmax(at_least_single(logits) / temperature)
+        labels = tf.argmax(probs, axis=-1, output_type=tf.int32)
+        found = {"probabilities": probs, "labels": labels}
+        if class_names is not None:
+            found["names"] = tf.gather(tf.constant(list(class_names)), labels)
+        return found
 
-    examples = np.random.default_rng(0).normal(size=(_CHECKED, *shape))
-    batch = tf.constant(examples, tf.float32)
-    inputs = {"examples": batch}
-    return _export("export_classifier", model, classify, inputs, path, overwrite)
+    classes = classify.get_concrete_function().structured_outputs["probabilities"].shape
+    if class_names is not None and len(class_names) != classes[-1]:
+        raise ValueError(
+            f"{name}: `class_names` must be {classes[-1]} names, found "
+            f"{len(class_names)}."
+        )
+    draws = np.random.default_rng(0).normal(size=(_CHECKED, *example.shape[1:]))
+    inputs = {"examples": tf.cast(tf.constant(np.abs(draws)), example.dtype)}
+    return _export(name, model, classify, inputs, path, overwrite)
+
+
+def _example_of(name: str, model: keras.Model) -> tf.TensorSpec:
+    """Returns what examples are like."""
+    if isinstance(model, NeighborMatching):
+        return tf.TensorSpec((None, *model.example_shape), name="examples")
+    inputs = getattr(model, "inputs", None) or []
+    if len(inputs) != 1:
+        raise ValueError(
+            f"{name}: {model.name} must say its one input (a functional model does), "
+            f"found {len(inputs)}."
+        )
+    dtype = keras.backend.standardize_dtype(inputs[0].dtype)
+    shape = (None, *inputs[0].shape[1:])
+    if None in shape[1:]:
+        raise ValueError(
+            f"{name}: all axes of examples but the first must be known, found "
+            f"{list(shape)}."
+        )
+    return tf.TensorSpec(shape, dtype, name="examples")
 
 
 def export_policy(
@@ -162,6 +204,9 @@ def _export(
         loaded = tf.saved_model.load(str(written)).signatures
         expected, found = answer(**inputs), loaded[name](**inputs)
         for key, value in expected.items():
+            if value.dtype == tf.string:
+                # Of labels, which are compared.
+                continue
             error = np.max(np.abs(found[key].numpy() - value.numpy()), initial=0)
             if not error <= _TOLERANCE:
                 raise ValueError(

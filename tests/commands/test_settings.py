@@ -13,6 +13,7 @@ from absl import flags
 
 from rlm_tf.command_line.flags import config_from_flags, define_flags
 from rlm_tf.commands import main, settings
+from rlm_tf.commands.distillation.settings import DistilSettings
 from rlm_tf.commands.encoders import settings as encoder_settings
 from rlm_tf.commands.information.settings import CoherenceSettings
 from rlm_tf.commands.settings import TrainSettings
@@ -134,6 +135,7 @@ _SETTINGS = {
     "score": settings.ScoreSettings,
     "generate": settings.GenerateSettings,
     "coherence": CoherenceSettings,
+    "distil": DistilSettings,
     "export": settings.ExportSettings,
     "classifier": encoder_settings.ClassifierSettings,
     "pretrain": encoder_settings.PretrainSettings,

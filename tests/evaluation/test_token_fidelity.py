@@ -39,7 +39,7 @@ def test_numbers_by_hand_and_groups():
         p, q, y = t[part], s[part], words[part]
         rows = np.arange(len(y))
         close = fidelity(p, q)
-        assert own.count == len(y)
+        assert own.tokens == len(y)
         assert own.teacher_nll == pytest.approx(-np.log(p[rows, y]).mean(), rel=1e-5)
         assert own.student_nll == pytest.approx(-np.log(q[rows, y]).mean(), rel=1e-5)
         assert own.agreement == pytest.approx(close.agreement)

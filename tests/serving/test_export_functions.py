@@ -15,7 +15,12 @@ import tensorflow as tf
 from rlm_tf.data import LinearDiscriminant
 from rlm_tf.envs import collected_trajectories, trajectory_draws
 from rlm_tf.layers import DiscretePolicy
-from rlm_tf.models import LogisticIMM, NeighborModelMatching, ReinforceIMM
+from rlm_tf.models import (
+    LogisticIMM,
+    NeighborModelMatching,
+    ReinforceIMM,
+    StudentOrientedTeacher,
+)
 from rlm_tf.serving import export_classifier, export_policy
 
 _PROGRAM = """
@@ -135,7 +140,7 @@ def test_mistakes(rng, tmp_path):
     model = _classifier(rng)
     with pytest.raises(ValueError, match="must be a ReinforceIMM, found LogisticIMM"):
         export_policy(model, tmp_path / "policy", num_states=3)
-    with pytest.raises(ValueError, match="must be a NeighborMatching, found"):
+    with pytest.raises(ValueError, match=r"must say its one input .*found 0"):
         export_classifier(keras.Sequential(), tmp_path / "classifier")
     policy = ReinforceIMM(DiscretePolicy(3, 4))
     with pytest.raises(ValueError, match=r"must be at most 3, .*; found 4"):
@@ -151,3 +156,32 @@ def test_mistakes(rng, tmp_path):
         export_classifier(model, tmp_path / "classifier")
     export_classifier(model, tmp_path / "classifier", overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["classifier"]
+
+
+def test_any_classifier_with_a_temperature_and_names(tmp_path):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input([4, 2]), keras.layers.Flatten()])
+    model.add(keras.layers.Dense(3))
+    wrapped = StudentOrientedTeacher(model, epochs=1)
+    export_classifier(
+        wrapped, tmp_path / "m", temperature=2.5, class_names=["a", "b", "c"]
+    )
+    classify = tf.saved_model.load(str(tmp_path / "m")).signatures["classify"]
+    x = np.random.default_rng(1).normal(size=(5, 4, 2)).astype("float32")
+    found = classify(examples=tf.constant(x))
+    expected = np.asarray(tf.nn.softmax(model(x) / 2.5))
+    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-6)
+    best = expected.argmax(axis=1)
+    np.testing.assert_array_equal(found["labels"], best)
+    assert [name.decode() for name in found["names"].numpy()] == [
+        "abc"[i] for i in best
+    ]
+    assert classify(examples=tf.zeros([0, 4, 2]))["labels"].shape == [0]
+    with pytest.raises(ValueError, match="`class_names` must be 3 names, found 2"):
+        export_classifier(model, tmp_path / "n", class_names=["a", "b"])
+    with pytest.raises(ValueError, match="`temperature` must"):
+        export_classifier(model, tmp_path / "n", temperature=0.0)
+    inputs = keras.Input([None, 2])
+    free = keras.Model(inputs, keras.layers.Dense(3)(inputs[:, 0]))
+    with pytest.raises(ValueError, match="all axes of examples but the first must be"):
+        export_classifier(free, tmp_path / "n")

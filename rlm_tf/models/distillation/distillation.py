@@ -289,15 +289,14 @@ class Distillation(ObjectiveModel):
         return terms
 
     def _parts(self, x: Any, training: bool) -> tuple[Any, Any]:
-        """Returns the models' inputs, and the ids of examples where some are needed."""
-        if not any("ids" in each.needs for each in self.strategies):
-            return x, None
-        if isinstance(x, tuple | list) and len(x) == 2:
+        """Returns the models' inputs, and the ids of examples, if there are any."""
+        pair = isinstance(x, tuple | list) and len(x) == 2
+        needing = [each for each in self.strategies if "ids" in each.needs]
+        if pair and (needing or len(getattr(self.student, "inputs", None) or []) == 1):
             return x[0], tf.convert_to_tensor(x[1])
-        if training:
-            needing = next(each for each in self.strategies if "ids" in each.needs)
+        if training and needing:
             raise ValueError(
-                f"{type(self).__name__}: {type(needing).__name__} needs the ids of "
+                f"{type(self).__name__}: {type(needing[0]).__name__} needs the ids of "
                 "examples; expected batches ((x, ids), labels)."
             )
         return x, None

@@ -127,7 +127,7 @@ class TeacherPredictions:
         name = type(self).__name__
         places = tf.cast(places, tf.int64)
         inside = (places >= 0) & (places < self.num_tokens)
-        worst = tf.reduce_max(tf.where(inside, 0, places))
+        worst = tf.reduce_max(tf.where(inside, tf.zeros_like(places), places))
         known = check_running(
             tf.reduce_all(inside | ~counts),
             f"{name}: places must lie in the text of {self.num_tokens} tokens that "

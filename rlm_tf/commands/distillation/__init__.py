@@ -1,0 +1,1 @@
+"""What `rlm_tf distil` does."""

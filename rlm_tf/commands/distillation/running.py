@@ -1,0 +1,212 @@
+"""`rlm_tf distil`, from the teacher's files to the table."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+
+from rlm_tf.command_line import run_lock
+from rlm_tf.command_line.json_files import read_json, write_json
+from rlm_tf.command_line.quiet import native_silence
+from rlm_tf.command_line.run_folder import claim
+from rlm_tf.commands.distil import distil
+from rlm_tf.commands.distillation.results import Distilled
+from rlm_tf.commands.distillation.settings import DistilSettings, share_of
+from rlm_tf.commands.model_folder import VOCABULARY, load_folder
+from rlm_tf.commands.settings import SETTINGS, TrainSettings
+from rlm_tf.commands.training import reading
+from rlm_tf.data import Corpus, Vocabulary, load_corpus
+from rlm_tf.data.text.corpora import encoded_corpus
+from rlm_tf.distillation import KD
+from rlm_tf.file_errors import naming
+from rlm_tf.loading import load_model
+
+_RESULTS = "results.json"
+_STUDENT = "student.keras"
+_FILES = (_RESULTS, _STUDENT, VOCABULARY, "alone", "student", "predictions")
+# Settings that say nothing of what is trained.
+_NO_SETTINGS = ("output_dir", "export", "resume", "overwrite")
+_ARRAYS = tuple(f"{kind}_{split}" for split in reading.SPLITS for kind in "xy")
+
+
+def run(settings: DistilSettings) -> None:
+    """Distils, exports, and prints the table; a killed run goes on."""
+    folder = pathlib.Path(settings.output_dir)
+    with run_lock.held(folder.absolute()):
+        _run(settings, folder)
+
+
+def _run(settings: DistilSettings, folder: pathlib.Path) -> None:
+    teachers: list[keras.Model] = []
+    student: Any = None
+    data: dict[str, Any]
+    if settings.digits:
+        data, digest = {}, "digits"
+    elif settings.arrays is not None:
+        data, digest = _arrays(settings)
+    else:
+        teachers, vocabulary, text = _teachers(settings)
+        corpus = _corpus(str(settings.corpus or text), vocabulary)
+        data, digest = {"train": corpus}, _digest(corpus.train)
+    if _is_done(settings, folder, digest):
+        print(read_json(folder / _RESULTS, "give --overwrite", ["table"])["table"])
+        print(f"done before: {folder} (--overwrite distils anew)")
+        return
+    if settings.digits:
+        from rlm_tf.commands.distillation import digits_demo
+
+        teacher, student, data = digits_demo.prepare(settings.seed)
+        teachers = [teacher]
+    elif settings.arrays is not None:
+        teachers, _, _ = _teachers(settings)
+    if student is None:
+        share = share_of(settings)
+        student = load_model(str(settings.student)) if share is None else share
+    temperature = settings.temperature
+    if temperature is None:
+        temperature = 4.0 if settings.arrays is not None or settings.digits else 1.0
+    optimizer = None
+    if settings.learning_rate is not None:
+        optimizer = keras.optimizers.Adam(settings.learning_rate)
+    found = distil(
+        teachers,
+        student,
+        **data,
+        losses=[(KD(temperature), settings.weight)],
+        student_weight=settings.student_weight,
+        epochs=settings.epochs,
+        export=settings.export,
+        optimizer=optimizer,
+        folder=folder,
+        batch_size=settings.batch_size,
+        window=settings.window,
+        overwrite=settings.overwrite,
+        seed=settings.seed,
+        verbose=1,
+    )
+    _finish(found, data.get("train"), folder, settings)
+
+
+def _is_done(settings: DistilSettings, folder: pathlib.Path, digest: str) -> bool:
+    """Whether the folder has this run's results; makes it this run's."""
+    wanted = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in dataclasses.asdict(settings).items()
+        if name not in _NO_SETTINGS
+    }
+    return claim(
+        folder / SETTINGS,
+        {**wanted, "text_sha256": digest},
+        _FILES,
+        result=_RESULTS,
+        overwrite=settings.overwrite,
+        resume=settings.resume,
+    )
+
+
+def _finish(
+    found: Distilled, corpus: Any, folder: pathlib.Path, settings: DistilSettings
+) -> None:
+    with naming(folder / _STUDENT):
+        found.student.save(folder / _STUDENT)
+    if isinstance(corpus, Corpus):
+        corpus.vocabulary.save(folder / VOCABULARY)
+    table = found.table()
+    rows = [row._asdict() for row in found.rows]
+    write_json(folder / _RESULTS, {"table": table, "rows": rows})
+    print(table)
+    _, alone, student = found.rows
+    if student.nll >= alone.nll:
+        print(
+            "the student alone is no worse: the teacher does not help here; try "
+            "another --temperature or --weight, or more --epochs"
+        )
+    print(f"student: {folder / _STUDENT}; served: {settings.export}")
+
+
+def _teachers(
+    settings: DistilSettings,
+) -> tuple[list[keras.Model], Vocabulary | None, str | None]:
+    """Returns the teachers, their vocabulary, and the text of the first."""
+    models: list[keras.Model] = []
+    vocabulary: Vocabulary | None = None
+    text: str | None = None
+    for path in settings.teacher:
+        if not pathlib.Path(path).is_dir():
+            models.append(load_model(path, compile=False))
+            continue
+        trained = load_folder(path, "rlm_tf distil")
+        if vocabulary is not None and trained.vocabulary.tokens != vocabulary.tokens:
+            raise ValueError(
+                f"--teacher={path} has another vocabulary than those before: "
+                f"{_first_difference(trained.vocabulary, vocabulary)}."
+            )
+        vocabulary = trained.vocabulary
+        models.append(trained.model)
+        if text is None:
+            written = read_json(
+                pathlib.Path(path) / SETTINGS, "train it again", ["text"]
+            )
+            text = written["text"]
+    return models, vocabulary, text
+
+
+def _first_difference(found: Vocabulary, expected: Vocabulary) -> str:
+    pairs = zip(found.tokens, expected.tokens, strict=False)
+    for place, (own, other) in enumerate(pairs):
+        if own != other:
+            return f"token {place} is {own!r} and {other!r}"
+    return f"there are {len(found):,} and {len(expected):,} tokens"
+
+
+def _corpus(name: str, vocabulary: Vocabulary | None) -> Corpus:
+    """Returns a text under the teacher's vocabulary, or under its own."""
+    if vocabulary is None:
+        return load_corpus(name)
+    texts = reading.read_texts(TrainSettings(text=name))
+    paths = dict.fromkeys(reading.SPLITS, name)
+    with native_silence():
+        return encoded_corpus(name, texts.splits, vocabulary, paths)
+
+
+def _arrays(settings: DistilSettings) -> tuple[dict[str, Any], str]:
+    """Returns train, valid and test arrays, and what tells them from others."""
+    with np.load(str(settings.arrays), allow_pickle=False) as file:
+        given = {name: file[name] for name in file.files}
+    if {"x", "y"} <= set(given) and "x_train" not in given:
+        x, y = given["x"], given["y"]
+        order = np.random.default_rng(settings.seed).permutation(len(x))
+        first, second = int(0.8 * len(x)), int(0.9 * len(x))
+        for split, rows in zip(
+            reading.SPLITS, np.split(order, [first, second]), strict=True
+        ):
+            given |= {f"x_{split}": x[rows], f"y_{split}": y[rows]}
+    missing = [name for name in _ARRAYS[:4] if name not in given]
+    if missing:
+        raise ValueError(
+            f"--arrays={settings.arrays} lacks {', '.join(missing)}; it has "
+            f"{', '.join(sorted(given))}. Expected x_train, y_train, x_valid, y_valid, "
+            "and perhaps x_test, y_test; or x and y."
+        )
+    data: dict[str, Any] = {}
+    for split in reading.SPLITS:
+        names = (f"x_{split}", f"y_{split}")
+        if not set(names) <= set(given):
+            continue
+        data[split] = tuple(given[name] for name in names)
+        if len(data[split][0]) != len(data[split][1]):
+            raise ValueError(
+                f"--arrays={settings.arrays}: x_{split} has {len(data[split][0])} "
+                f"examples and y_{split} {len(data[split][1])}."
+            )
+    digest = "".join(_digest(each) for pair in data.values() for each in pair)
+    return data, hashlib.sha256(digest.encode()).hexdigest()
+
+
+def _digest(array: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
