@@ -1,0 +1,1 @@
+"""Teachers where the label distribution is known."""

@@ -1,0 +1,80 @@
+"""Numbers of teachers and students, one for each instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from experiments.mixed_features.instances import TRANSFORMATIONS, Instances
+from experiments.mixed_features.networks import PatchNetworks, form
+from rlm_tf.evaluation import expected_calibration_error
+
+_LEAST = 1e-30
+# Pairs of patches of one feature that the Lipschitz constant is measured on.
+_PAIRS = 2000
+
+
+def against_truth(probs: np.ndarray, data: Instances) -> dict[str, list[float]]:
+    """Returns total variation and KL to the known distributions, of each instance."""
+    p, q = data.probs, np.maximum(probs, _LEAST)
+    return {
+        "tv": (np.abs(p - q).sum(axis=2) / 2).mean(axis=1).tolist(),
+        "kl": (p * (np.log(p) - np.log(q))).sum(axis=2).mean(axis=1).tolist(),
+    }
+
+
+def on_labels(probs: np.ndarray, data: Instances) -> dict[str, list[float]]:
+    """Returns accuracy, loss and calibration on labels, of each instance."""
+    found: dict[str, list[float]] = {"accuracy": [], "nll": [], "ece": []}
+    for own, labels in zip(probs, data.labels, strict=True):
+        said = np.maximum(own[np.arange(len(labels)), labels], _LEAST)
+        found["accuracy"].append(float(np.mean(own.argmax(axis=1) == labels)))
+        found["nll"].append(float(-np.log(said).mean()))
+        found["ece"].append(expected_calibration_error(own, labels))
+    return found
+
+
+def bayes(data: Instances) -> dict[str, list[float]]:
+    """Returns accuracy and loss of the truth."""
+    found = on_labels(data.probs, data)
+    return {name: found[name] for name in ("accuracy", "nll")}
+
+
+def smoothness(networks: PatchNetworks, data: Instances) -> dict[str, list[float]]:
+    """Returns how little extracted features change, of each instance.
+
+    `lipschitz_x`: of two patches of one feature, the most that their features differ by
+    for the distance of what they show (Definition 4). `robustness`: the most that
+    transforming a patch changes its features (Definition 5). Both over the norm of the
+    features, of which the published bounds say nothing.
+    """
+    number, _, _, width = data.x.shape
+    flat = tf.constant(data.x.reshape(number, -1, width))
+    plain = np.asarray(networks.features(flat))
+    scale = np.linalg.norm(plain, axis=2).mean(axis=1)
+    change = [
+        np.linalg.norm(np.asarray(networks.features(form(flat, each))) - plain, axis=2)
+        for each in TRANSFORMATIONS[1:]
+    ]
+    robustness = np.max(change, axis=(0, 2)) / scale
+    steepest = []
+    for instance in range(number):
+        names = data.features[instance].ravel()
+        rng = np.random.default_rng(instance)
+        pairs = rng.integers(len(names), size=[_PAIRS, 2])
+        same = pairs[
+            (names[pairs[:, 0]] == names[pairs[:, 1]]) & (np.diff(pairs)[:, 0] != 0)
+        ]
+        apart = [
+            np.linalg.norm(values[same[:, 0]] - values[same[:, 1]], axis=1)
+            for values in (plain[instance], np.asarray(flat[instance]))
+        ]
+        steepest.append(float(np.max(apart[0] / apart[1]) / scale[instance]))
+    return {"lipschitz_x": steepest, "robustness": robustness.tolist()}
+
+
+def means(found: dict[str, Any]) -> dict[str, float]:
+    """Returns the mean over instances of each number."""
+    return {name: float(np.mean(values)) for name, values in found.items()}

@@ -1,0 +1,123 @@
+"""What the thesis' lemmas say, by enumeration and by draws, without networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from experiments.mixed_features.instances import distribution
+from rlm_tf.data import MixedFeatures
+from rlm_tf.evaluation import feature_minimiser
+
+_COUNTS = (100, 300, 1000, 3000, 10_000, 30_000)
+_DRAWS = 20
+_FEATURES, _PATCHES = (2, 5, 10, 20), (1, 2, 3)
+_CLASSES = 3
+
+
+def curves(noise: float) -> dict[str, Any]:
+    """Returns the numbers of Lemmas 4 and 5 and of Theorem 2."""
+    return {
+        "lemma_4": _convergence(noise),
+        "lemma_5": [
+            _residual(features, patches)
+            for features in _FEATURES
+            for patches in _PATCHES
+        ],
+        "theorem_2": _errors(noise),
+    }
+
+
+def independent(features: int, patches: int) -> MixedFeatures:
+    """Returns independent features whose label distributions turn with their number."""
+    return MixedFeatures(
+        np.full(features, 1 / features), _turning(features), patches, noise=0.0
+    )
+
+
+def together(features: int, patches: int) -> MixedFeatures:
+    """Returns features that come with those of similar labels: a topic each class.
+
+    Features of a topic have about one label distribution, and an input has one topic:
+    the assumption that Lemma 5 needs and independent features break.
+    """
+    topics = min(_CLASSES, features)
+    own = np.arange(features) % topics
+    centre = np.eye(_CLASSES)[own] * 2.0
+    spread = 0.1 * np.cos(
+        1.7 * np.arange(features)[:, None] + 2.1 * np.arange(_CLASSES)
+    )
+    labels = scipy.special.softmax(centre + spread, axis=1)
+    probs = np.stack([(own == topic) / (own == topic).sum() for topic in range(topics)])
+    return MixedFeatures(probs, labels, patches, noise=0.0)
+
+
+def _turning(features: int) -> np.ndarray:
+    angles = 1.7 * np.arange(features)[:, None] + 2.1 * np.arange(_CLASSES)
+    return scipy.special.softmax(2 * np.cos(angles), axis=1)
+
+
+def _residual(features: int, patches: int) -> dict[str, Any]:
+    """Returns the L1 distance of a feature's mean label to its own distribution.
+
+    `printed` divides by the number of all inputs, as Lemma 5 has it.
+    """
+    found: dict[str, Any] = {"features": features, "patches": patches}
+    for name, data in (
+        ("independent", independent(features, patches)),
+        ("together", together(features, patches)),
+    ):
+        distance = np.abs(data.limit_minimiser() - data.label_probs).sum(axis=1)
+        found[name] = float(distance.mean())
+    data = independent(features, patches)
+    inputs, probs = data.inputs()
+    labels = probs[:, None] * data.label_distribution(inputs)
+    printed = np.zeros([features, _CLASSES])
+    for feature in range(features):
+        printed[feature] = labels[(inputs == feature).any(axis=1)].sum(axis=0)
+    found["printed"] = float(np.abs(printed - data.label_probs).sum(axis=1).mean())
+    return found
+
+
+def _convergence(noise: float) -> list[dict[str, float]]:
+    """Returns how far the minimiser on N labels is from that on all there are."""
+    data = distribution(0, noise)
+    limit = data.limit_minimiser()
+    rows = []
+    for count in _COUNTS:
+        apart = []
+        for draw in range(_DRAWS):
+            sample = data.sample(count, draw)
+            found = feature_minimiser(
+                sample.features, sample.labels, data.num_features, data.num_classes
+            )
+            apart.append(float(np.abs(found - limit).sum(axis=1).mean()))
+        rows.append({"examples": count, "distance": float(np.mean(apart))})
+    return rows
+
+
+def _errors(noise: float) -> list[dict[str, float]]:
+    """Returns how far predictions of the minimiser are from the truth, over N."""
+    data = distribution(0, noise)
+    rows = []
+    for count in (*_COUNTS, 0):
+        errors = []
+        for draw in range(_DRAWS if count else 1):
+            if count:
+                sample = data.sample(count, draw)
+                said = feature_minimiser(
+                    sample.features, sample.labels, data.num_features, data.num_classes
+                )
+                inputs, truth = sample.features, sample.probs
+                weights = np.full(len(inputs), 1 / len(inputs))
+            else:
+                said = data.limit_minimiser()
+                inputs, weights = data.inputs()
+                truth = data.label_distribution(inputs)
+            mean = np.log(np.maximum(said, 1e-12))[inputs].mean(axis=1)
+            probs = scipy.special.softmax(mean, axis=1)
+            errors.append(float(weights @ (np.abs(probs - truth).sum(axis=1) / 2)))
+        rows.append({"examples": count, "tv": float(np.mean(errors))})
+    return rows
