@@ -33,7 +33,7 @@ class MixedConfig:
     test: int = setting(5000, "Inputs that all are judged on.")
     noise: float = setting(0.3, "Deviation of what patches show of their features.")
     units: int = setting(32, "Of each of the teacher's two hidden layers.")
-    student_units: int = setting(4, "Of the student's one.")
+    student_units: int = setting(16, "Of the student's one.")
     epochs: int = setting(1000, "Of all examples at once, of teachers and students.")
     rate: float = setting(3e-3, "Of Adam, falling in a line.")
     lipschitz: float = setting(1e-2, "Of the sum of constants.")
