@@ -91,7 +91,7 @@ def _arms(config: MixedConfig, count: int, seed: int) -> dict[str, Any]:
     """Trains all arms on N examples."""
     train, test = _data(config, count, seed)
     alone = tested(learn(config, None, train, seed), test)
-    found = {"none": {"student": _judged(alone, test)}}
+    found: dict[str, Any] = {"none": {"student": _judged(alone, test)}}
     # What a student may learn at most: the truth of its training examples.
     told = tested(learn(config, train.probs, train, seed), test)
     found["truth"] = {"student": _judged(told, test)}
@@ -148,7 +148,7 @@ def _checkpoints(config: MixedConfig, seed: int) -> dict[str, Any]:
 def _sweep(config: MixedConfig, seed: int) -> dict[str, Any]:
     """Weights and schedules (Figure 2.2)."""
     train, test = _data(config, config.sweep_examples, seed)
-    cells = {
+    cells: dict[str, list[tuple[Any, Terms]]] = {
         "lipschitz": [(w, Terms(lipschitz=w)) for w in (0.0, *config.sweep_lipschitz)],
         "consistency": [
             (w, Terms(consistency=w)) for w in (0.0, *config.sweep_consistency)

@@ -18,6 +18,7 @@ from rlm_tf.batched_runs.reinforce_runs import ReinforceRuns
 from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
+from rlm_tf.models.distillation.cross_fitted import CrossFittedTeacher, folds_of
 from rlm_tf.models.distillation.distillation import Distillation
 from rlm_tf.models.distillation.language_distillation import LanguageDistillation
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
@@ -64,6 +65,7 @@ from rlm_tf.objective_model.term import (
 __all__ = [
     "AWDLanguageModel",
     "BootstrappedMutualInformation",
+    "CrossFittedTeacher",
     "Distillation",
     "Electra",
     "EncoderDecoder",
@@ -98,6 +100,7 @@ __all__ = [
     "coefficient_from_ratio",
     "count_parameters",
     "fit_logistic_runs",
+    "folds_of",
     "generator_encoder",
     "layerwise_decay",
     "lipschitz_constants",

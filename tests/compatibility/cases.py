@@ -421,6 +421,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "BinnedModel": _of_features,
     "BitsPerCharacter": _of_metric,
     "CategoricalLatents": lambda layer: layer(tf.constant(_FEATURES)),
+    "CrossFittedTeacher": lambda teacher: teacher(distillation_rows.VECTORS),
     "DiscretePolicy": lambda layer: layer(_STATES),
     "ElmanCell": _of_cell,
     "GRUCell": _of_cell,

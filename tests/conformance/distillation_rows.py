@@ -154,6 +154,12 @@ DISTILLATION_ROWS = [
     ),
     Row("LanguageDistillation", _language_distillation, lambda model: model(TOKENS)),
     Row(
+        "CrossFittedTeacher",
+        lambda: models.CrossFittedTeacher([classifier(2), classifier(3)], [0, 1, 1]),
+        lambda model: model((VECTORS, np.array([1, 0]))),
+        VECTORS,
+    ),
+    Row(
         "StudentOrientedTeacher",
         _teacher,
         lambda model: model(VECTORS),

@@ -166,7 +166,7 @@ class Distillation(ObjectiveModel):
         """Returns the student's logits `[B, K]`."""
         return self.student(inputs, training=training)
 
-    def _run_teacher(self, x: Any) -> dict[str, Any]:
+    def _run_teacher(self, x: Any, ids: Any = None) -> dict[str, Any]:
         """Returns the output and the features of the teacher, without gradient."""
         teachers = self.teachers
         if not teachers:
@@ -175,6 +175,8 @@ class Distillation(ObjectiveModel):
                 "files hold the student alone: `set_teacher()` before fit()."
             )
         if len(teachers) == 1:
+            if ids is not None and getattr(teachers[0], "takes_ids", False):
+                x = (x, ids)
             with recording(self._named_layers(teachers[0], "teacher")) as found:
                 output = teachers[0](x, training=False)
         else:
@@ -264,7 +266,7 @@ class Distillation(ObjectiveModel):
         if rotated:
             x = with_rotations(name, x)
         student = self._run_student(x, training)
-        teacher = self._run_teacher(x) if training else {}
+        teacher = self._run_teacher(x, ids) if training else {}
         views: list[dict[str, tf.Tensor]] = [{}, {}]
         if rotated:
             (teacher, views[0]), (student, views[1]) = map(_apart, (teacher, student))
