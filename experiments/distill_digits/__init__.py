@@ -1,0 +1,1 @@
+"""Student-oriented teachers and distillation on few handwritten digits."""

@@ -1,0 +1,247 @@
+"""The tables of teachers and students of digits."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from experiments.distill_digits.config import METHODS, TEACHERS
+from experiments.kit.drawing import distinct, save, table, with_deviation
+from experiments.kit.paired import paired_difference
+
+Row = Mapping[str, Any]
+_BASE = "standard"
+_MAIN_STUDENT = "wrn-16-1"
+# Dong (2025), Tables 2.1 and B.3: CIFAR-100, WRN-40-2 to WRN-40-1.
+PUBLISHED = {
+    "standard": ("76.38 ± 0.13", "73.73 ± 0.13"),
+    "no-CR": ("74.30 ± 0.12", "74.34 ± 0.11"),
+    "no-LR": ("76.71 ± 0.16", "73.81 ± 0.15"),
+    "soteacher-authors": ("74.95 ± 0.28", "74.35 ± 0.23"),
+    "l1": ("73.52", "73.60"),
+    "mixup": ("77.30", "73.19"),
+    "cutmix": ("78.42", "73.61"),
+    "augmix": ("77.80", "73.83"),
+    "crl": ("76.69", "74.13"),
+}
+
+
+def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
+    """Draws accuracies of teachers and students, and returns the tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if students_of(rows, "kd"):
+        draw(rows, folder / "students.png")
+    return "\n\n".join(tables(rows).values())
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Returns the tables of what there is, by name."""
+    found = {}
+    kd = students_of(rows, "kd")
+    if kd:
+        found["students"] = teachers_and_students(rows)
+        found["fidelity"] = fidelities(kd)
+    if any(row["role"] == "teacher" for row in rows):
+        found["uncertainty"] = uncertainty(rows)
+    if any(row["method"] not in ("", "kd", "alone") for row in rows):
+        found["methods"] = methods(rows)
+    return found
+
+
+def students_of(rows: Sequence[Row], method: str) -> list[Row]:
+    """Returns the students of a method."""
+    return [row for row in rows if row["method"] == method]
+
+
+def accuracies(rows: Sequence[Row]) -> dict[int, float]:
+    """Returns percent right on the test digits, by seed."""
+    return {row["seed"]: 100 * row["test"]["accuracy"] for row in rows}
+
+
+def less(own: Mapping[int, float], base: Mapping[int, float]) -> str:
+    """Returns the paired difference over the seeds that both have."""
+    pairs = [(own[seed], base[seed]) for seed in own if seed in base]
+    return paired_difference(pairs) if pairs and own is not base else ""
+
+
+def teachers_and_students(rows: Sequence[Row]) -> str:
+    """Returns teachers' accuracies and those of students by KD (Tables 2.1, B.3)."""
+    lines = []
+    for network in distinct(row["network"] for row in rows if row["method"] == "kd"):
+        own = [row for row in rows if row["network"] == network]
+        kd = {
+            arm: accuracies([r for r in students_of(own, "kd") if r["teacher"] == arm])
+            for arm in TEACHERS
+        }
+        alone = accuracies(students_of(own, "alone"))
+        base = kd[_BASE]
+        if alone:
+            lines.append(
+                (
+                    network,
+                    "none",
+                    len(alone),
+                    "",
+                    with_deviation([*alone.values()]),
+                    less(alone, base),
+                    "",
+                    "",
+                    "",
+                )
+            )
+        for arm, found in kd.items():
+            if not found:
+                continue
+            of_teacher = accuracies(
+                [r for r in rows if r["role"] == "teacher" and r["teacher"] == arm]
+            )
+            published = PUBLISHED.get(arm, ("", ""))
+            lines.append(
+                (
+                    network,
+                    arm,
+                    len(found),
+                    with_deviation([*of_teacher.values()]) if of_teacher else "",
+                    with_deviation([*found.values()]),
+                    less(found, base),
+                    less(found, alone),
+                    *published,
+                )
+            )
+    titles = (
+        "student",
+        "teacher",
+        "seeds",
+        "teacher, %",
+        "student, %",
+        f"less that of `{_BASE}`, ± 2 standard errors",
+        "less alone",
+        "the paper, teacher",
+        "the paper, student",
+    )
+    return table(titles, lines, (0, 1))
+
+
+def uncertainty(rows: Sequence[Row]) -> str:
+    """Returns calibration of teachers, before and after a temperature (Table 2.3)."""
+    lines = []
+    for arm in TEACHERS:
+        own = [r for r in rows if r["role"] == "teacher" and r["teacher"] == arm]
+        if not own:
+            continue
+        lines.append(
+            (
+                arm,
+                len(own),
+                *(
+                    with_deviation([row[part][name] for row in own], 3)
+                    for part in ("test", "scaled")
+                    for name in ("ece", "nll")
+                ),
+                with_deviation([row["temperature"] for row in own]),
+            )
+        )
+    titles = ("teacher", "seeds", "ECE", "NLL", "ECE, TS", "NLL, TS", "temperature")
+    return table(titles, lines)
+
+
+def fidelities(rows: Sequence[Row]) -> str:
+    """Returns how often students say what their teachers do (Table 2.4)."""
+    lines = []
+    for network in distinct(row["network"] for row in rows):
+        for arm in TEACHERS:
+            own = [r for r in rows if (r["network"], r["teacher"]) == (network, arm)]
+            if own:
+                shares = [100 * row["fidelity"]["agreement"] for row in own]
+                kl = [row["fidelity"]["divergence"] for row in own]
+                lines.append(
+                    (
+                        network,
+                        arm,
+                        len(own),
+                        with_deviation(shares),
+                        with_deviation(kl, 3),
+                    )
+                )
+    titles = ("student", "teacher", "seeds", "same class, %", "KL, nats")
+    return table(titles, lines, (0, 1))
+
+
+def methods(rows: Sequence[Row]) -> str:
+    """Returns students by method, of two teachers (Table B.2)."""
+    own = [row for row in rows if row["network"] == _MAIN_STUDENT] or list(rows)
+    arms = [arm for arm in TEACHERS if any(r["teacher"] == arm for r in own)]
+    arms = [arm for arm in arms if arm in (_BASE, "soteacher-authors")]
+    lines = []
+    for method in METHODS:
+        found = {
+            arm: accuracies(
+                [r for r in students_of(own, method) if r["teacher"] == arm]
+            )
+            for arm in arms
+        }
+        if method == "alone" or not any(found.values()):
+            continue
+        kd = accuracies([r for r in students_of(own, "kd") if r["teacher"] == _BASE])
+        base = found.get(_BASE, {})
+        lines.append(
+            (
+                method,
+                max(map(len, found.values())),
+                *(
+                    with_deviation([*each.values()]) if each else ""
+                    for each in found.values()
+                ),
+                less(found[arms[-1]], base) if len(arms) > 1 else "",
+                less(base, kd) if method != "kd" else "",
+                f"{np.mean([r['seconds'] for r in students_of(own, method)]):.0f}",
+            )
+        )
+    titles = (
+        "method",
+        "seeds",
+        *(f"of `{arm}`, %" for arm in arms),
+        "the last less the first, ± 2 standard errors",
+        f"of `{_BASE}`, less kd",
+        "seconds",
+    )
+    return table(titles, lines)
+
+
+def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """Draws students' accuracies against their teachers'."""
+    figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
+    for arm in TEACHERS:
+        student = accuracies(
+            [
+                row
+                for row in students_of(rows, "kd")
+                if row["teacher"] == arm and row["network"] == _MAIN_STUDENT
+            ]
+        )
+        teacher = accuracies(
+            [r for r in rows if r["role"] == "teacher" and r["teacher"] == arm]
+        )
+        if student and teacher:
+            panel.errorbar(
+                np.mean([*teacher.values()]),
+                np.mean([*student.values()]),
+                xerr=np.std([*teacher.values()]),
+                yerr=np.std([*student.values()]),
+                fmt="o",
+                capsize=2,
+                label=arm,
+            )
+    alone = accuracies(
+        [r for r in students_of(rows, "alone") if r["network"] == _MAIN_STUDENT]
+    )
+    if alone:
+        mean = float(np.mean([*alone.values()]))
+        panel.axhline(mean, color="#999999", linestyle=":", label="student alone")
+    panel.set(xlabel="teacher, % right", ylabel="student, % right")
+    panel.legend(fontsize=7)
+    save(figure, path)

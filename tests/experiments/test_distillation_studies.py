@@ -1,0 +1,246 @@
+"""The studies of teachers: known truth, rows and tables, each binary end to end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from experiments.distill_digits import report as digits_report
+from experiments.distill_digits.config import PRESETS as DIGITS
+from experiments.distill_digits.config import TEACHERS
+from experiments.distill_digits.data import drawn as drawn_digits
+from experiments.distill_digits.running import runs_of as digits_runs
+from experiments.mixed_features import judging, lemmas
+from experiments.mixed_features.config import PRESETS as MIXED
+from experiments.mixed_features.instances import drawn
+from experiments.mixed_features.networks import PatchNetworks, transformed
+from experiments.mixed_features.report import tables
+from experiments.mixed_features.training import Terms, learn, teach
+from tests.experiments.binaries import run_binary
+from tests.references.distillation_reference import ORACLE
+
+_CONFIG = dataclasses.replace(
+    MIXED["smoke"], instances=3, epochs=4, units=5, checkpoints=2
+)
+
+
+# === mixed_features ===
+
+
+def test_instances_differ_and_their_labels_are_of_the_truth():
+    data = drawn(0, 2, 4000, 0.3, 1)
+    assert not np.array_equal(data.x[0], data.x[1])
+    shares = [np.eye(3)[labels].mean(axis=0) for labels in data.labels]
+    np.testing.assert_allclose(shares, data.probs.mean(axis=1), atol=0.03)
+    again = drawn(0, 2, 4000, 0.3, 1)
+    np.testing.assert_array_equal(again.x, data.x)
+
+
+def test_networks_of_instances_know_nothing_of_each_other():
+    train, test = drawn(0, 3, 12, 0.3, 1), drawn(0, 3, 6, 0.3, 2)
+    terms = Terms(lipschitz=0.1, consistency=1.0)
+    found = teach(_CONFIG, terms, train, test, seed=1)
+    other = train._replace(x=train.x.copy(), labels=train.labels.copy())
+    other.x[2] += 1.0
+    other.labels[2] = 0
+    changed = teach(_CONFIG, terms, other, test, seed=1)
+    np.testing.assert_allclose(found.said[:2], changed.said[:2], atol=1e-6)
+    assert np.abs(found.said[2] - changed.said[2]).max() > 1e-3
+    assert len(found.checkpoints) == 2
+    np.testing.assert_array_equal(found.checkpoints[-1], found.said)
+
+
+def test_cross_fitted_teachers_have_not_seen_what_they_predict():
+    train, test = drawn(0, 2, 15, 0.3, 1), drawn(0, 2, 6, 0.3, 2)
+    config = dataclasses.replace(_CONFIG, folds=5)
+    found = teach(config, Terms(folds=5), train, test, seed=1)
+    other = train._replace(labels=train.labels.copy())
+    # Of the fold of the first example.
+    other.labels[:, 0::5] = (other.labels[:, 0::5] + 1) % 3
+    changed = teach(config, Terms(folds=5), other, test, seed=1)
+    np.testing.assert_allclose(changed.said[:, 0::5], found.said[:, 0::5], atol=1e-6)
+    assert np.abs(changed.said[:, 1::5] - found.said[:, 1::5]).max() > 1e-4
+    stopped = teach(config, Terms(stops=True), train, test, seed=1)
+    assert stopped.said.shape == (2, 15, 3)
+
+
+def test_constants_and_transformations_by_hand():
+    networks = PatchNetworks(2, [4, 3, 2], seed=1)
+    expected = [
+        sum(np.abs(kernel.numpy()[s]).sum(axis=1).max() for kernel in networks.kernels)
+        for s in range(2)
+    ]
+    np.testing.assert_allclose(networks.lipschitz(), expected, rtol=1e-6)
+    x = tf.random.stateless_normal([2, 50, 3, 8], [1, 2])
+    found = transformed(x, tf.constant([3, 4])).numpy()
+    same = np.isclose(found, x).all(axis=-1).mean()
+    rolled = np.isclose(found, np.roll(x, 1, axis=-1)).all(axis=-1).mean()
+    mirrored = np.isclose(np.abs(found), np.abs(x)).all(axis=-1).mean() - same
+    for share in (same, rolled, mirrored):
+        assert 0.25 < share < 0.42
+
+
+def test_students_learn_what_they_are_told():
+    train = drawn(0, 2, 30, 0.3, 1)
+    config = dataclasses.replace(_CONFIG, epochs=200, rate=0.02, student_units=16)
+    told = np.tile(np.float32([0.1, 0.1, 0.8]), [2, 30, 1])
+    labels = train._replace(labels=np.full_like(train.labels, 2))
+    student = learn(config, told, labels, seed=1)
+    said = np.exp(student.log_probs(tf.constant(train.x)))
+    # Half labels, half the teacher.
+    np.testing.assert_allclose(said.mean(axis=(0, 1)), [0.05, 0.05, 0.9], atol=0.02)
+
+
+def test_lemmas_are_those_of_the_oracle():
+    found = lemmas.curves(0.0)
+    known = {(r["Z"], r["M"]): r for r in ORACLE["lemma5_residual"]["rows"]}
+    for row in found["lemma_5"]:
+        expected = known.get((row["features"], row["patches"]))
+        if expected is None:
+            continue
+        assert row["independent"] == pytest.approx(expected["occurrences"], abs=1e-9)
+        printed = expected["thesis_1_over_N"]
+        assert row["printed"] == pytest.approx(printed, abs=1e-9)
+        assert row["together"] < 0.05
+    limit = next(row["tv"] for row in found["theorem_2"] if not row["examples"])
+    expected = ORACLE["mixed_feature"]["expected_TV_f_vs_p"]
+    assert limit == pytest.approx(expected, abs=1e-9)
+
+
+def test_judgements_by_hand():
+    data = drawn(0, 2, 50, 0.3, 1)
+    assert judging.against_truth(data.probs, data)["tv"] == [0.0, 0.0]
+    uniform = np.full_like(data.probs, 1 / 3)
+    found = judging.against_truth(uniform, data)
+    expected = np.abs(data.probs - 1 / 3).sum(axis=2).mean(axis=1) / 2
+    np.testing.assert_allclose(found["tv"], expected, rtol=1e-5)
+    assert judging.on_labels(uniform, data)["nll"] == pytest.approx([np.log(3)] * 2)
+
+
+@pytest.mark.landing
+@pytest.mark.slow
+def test_mixed_features_from_end_to_end(tmp_path):
+    flags = ("--preset=smoke", f"--output_dir={tmp_path}")
+    printed = run_binary("mixed_features", *flags, check=True).stdout
+    assert "| soteacher |" in printed and "in topics" in printed
+    lines = (tmp_path / "results" / "rows.jsonl").read_text().splitlines()
+    rows = [json.loads(line)["row"] for line in lines]
+    assert {row["stage"] for row in rows} == {"arms", "checkpoints", "sweep", "lemmas"}
+    assert set(tables(rows)) == {
+        "teachers",
+        "students",
+        "stand_ins",
+        "smoothness",
+        "checkpoints",
+        "sweep",
+        "convergence",
+        "residual",
+    }
+    for name in ("checkpoints", "lemmas", "sweep", "truth"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+    again = run_binary("mixed_features", *flags, check=True).stdout
+    assert again.count("done before") == 4
+
+
+# === distill_digits ===
+
+
+def test_digits_of_a_seed_are_parts_of_all():
+    parts = drawn_digits(1, 300, 200)
+    assert [len(part.labels) for part in parts] == [300, 200, 1297]
+    other = drawn_digits(2, 300, 200)
+    assert not np.array_equal(parts.train.labels, other.train.labels)
+    x, labels = parts.arrays("test")
+    assert x.shape == (1297, 8, 8, 1) and x.max() == 1 and len(labels) == 1297
+
+
+def test_runs_are_teachers_and_then_their_students():
+    names = [run.name for run in digits_runs(DIGITS["small"], [1])]
+    assert names[0] == "teacher-standard-wrn-16-2-seed1" and len(names) == 11
+    assert names[5] == "wrn-16-1-alone-seed1"
+    assert names[-1] == "wrn-16-1-kd-of-soteacher-authors-seed1"
+    names = [run.name for run in digits_runs(DIGITS["methods"], [1])]
+    assert len(names) == 14 and not any(name.startswith("teacher") for name in names)
+    config = dataclasses.replace(
+        DIGITS["methods"], teachers=("cross-fitted",), methods=("kd", "at")
+    )
+    assert [run.name for run in digits_runs(config, [1])] == [
+        "wrn-16-1-kd-of-cross-fitted-seed1"
+    ]
+    # What a run is does not depend on the list that it is in.
+    small, alone = (
+        digits_runs(config, [1])[0].settings
+        for config in (
+            DIGITS["small"],
+            dataclasses.replace(DIGITS["small"], methods=("alone",)),
+        )
+    )
+    assert small == alone
+
+
+def _row(role, teacher, method, network, seed, accuracy):
+    scores = {"accuracy": accuracy, "nll": 0.3, "ece": 0.05, "brier": 0.1}
+    return {
+        "name": f"{role}-{teacher}-{method}-{network}-{seed}",
+        "role": role,
+        "teacher": teacher,
+        "method": method,
+        "network": network,
+        "seed": seed,
+        "test": scores,
+        "scaled": scores,
+        "temperature": 1.5,
+        "seconds": 10.0,
+        "fidelity": {"agreement": 0.9, "divergence": 0.1},
+    }
+
+
+def test_tables_of_digits(tmp_path):
+    rows = []
+    for seed, alone in enumerate((0.9, 0.92, 0.91), start=1):
+        rows.append(_row("student", "", "alone", "wrn-16-1", seed, alone))
+        for arm, more in (("standard", 0.02), ("soteacher-authors", 0.03)):
+            rows.append(_row("teacher", arm, "", "wrn-16-2", seed, 0.95))
+            rows.append(_row("student", arm, "kd", "wrn-16-1", seed, alone + more))
+            rows.append(_row("student", arm, "at", "wrn-16-1", seed, alone + 0.01))
+    found = digits_report.tables(rows)
+    assert set(found) == {"students", "fidelity", "uncertainty", "methods"}
+    lines = found["students"].splitlines()
+    assert lines[2].startswith("| wrn-16-1 | none | 3 |  | 91.00 ± 1.00 | **-2.00 ± 0")
+    assert "| soteacher-authors | 3 | 95.00 ± 0.00 | 94.00 ± 1.00 | **+1.00" in lines[4]
+    assert "| at | 3 | 92.00 ± 1.00 | 92.00 ± 1.00 | +0.00 ± 0.00 |" in found["methods"]
+    digits_report.report(rows, tmp_path)
+    assert (tmp_path / "students.png").exists()
+
+
+def test_mistakes():
+    with pytest.raises(ValueError, match="--methods must be some of"):
+        dataclasses.replace(DIGITS["small"], methods=("fsp",)).check()
+    with pytest.raises(ValueError, match="--rate must be positive"):
+        dataclasses.replace(DIGITS["small"], rate=0.0).check()
+    with pytest.raises(ValueError, match="--stages must be some of"):
+        dataclasses.replace(MIXED["small"], stages=("all",)).check()
+    with pytest.raises(ValueError, match="--folds must be at least 2"):
+        dataclasses.replace(MIXED["small"], folds=1).check()
+    for preset in (*DIGITS.values(), *MIXED.values()):
+        preset.check()
+    assert set(DIGITS["small"].teachers) <= set(TEACHERS)
+
+
+@pytest.mark.landing
+@pytest.mark.slow
+def test_digits_from_end_to_end(tmp_path):
+    flags = ("--preset=smoke", f"--output_dir={tmp_path}")
+    printed = run_binary("distill_digits", *flags, check=True).stdout
+    assert "| wrn-10-1 | soteacher-authors | 1 |" in printed
+    lines = (tmp_path / "results" / "rows.jsonl").read_text().splitlines()
+    rows = [json.loads(line)["row"] for line in lines]
+    assert [row["method"] for row in rows] == ["", "alone", "kd", "sskd", "ab", "rco"]
+    again = run_binary("distill_digits", *flags, check=True).stdout
+    assert again.count("done before") == 6
+    missing = run_binary("distill_digits", *flags, "--notrain_teachers", "--seeds=2")
+    assert "trains teachers, whose files are in the same --output_dir" in missing.stderr
