@@ -33,7 +33,14 @@ def on_config(config: Any) -> Any:
         {"Home": "README.md"},
         {"Papers": PAPERS},
         {"Studies": [STUDIES, *({page.split("/")[1]: page} for page in SITE.studies)]},
-        {"Use": ["EXAMPLES.md", "BUILD.md", {"Serving": "saved_models/README.md"}]},
+        {
+            "Use": [
+                "EXAMPLES.md",
+                "BUILD.md",
+                {"Serving": "saved_models/README.md"},
+                {"From keras.distillation": "rlm_tf/distillation/README.md"},
+            ]
+        },
         {"Library": _library()},
     ]
     return config

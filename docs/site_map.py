@@ -20,6 +20,7 @@ TOP = (
     PAPERS,
     "BUILD.md",
     "saved_models/README.md",
+    "rlm_tf/distillation/README.md",
     STUDIES,
 )
 

@@ -27,7 +27,7 @@ def _with(example: str, changes: dict[str, str]) -> str:
 def test_the_examples_run(tmp_path):
     text = README.read_text("utf-8") + EXAMPLES.read_text("utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.S)
-    train, load, recurrent, latent, coherent, encoders, policy = examples
+    train, load, recurrent, latent, coherent, encoders, students, policy = examples
     saved = tmp_path / "mine.keras"
     train = _with(
         train,
@@ -82,9 +82,22 @@ def test_the_examples_run(tmp_path):
             '"saved_models/opinions"': repr(str(tmp_path / "opinions")),
         },
     )
-    together = train + load + recurrent + latent + coherent + encoders
+    students = _with(
+        students,
+        {
+            "wide_resnet(16, widen": "wide_resnet(10, widen",
+            "epochs=30, shuffle": "epochs=1, shuffle",
+            "range(300)": "range(40)",
+            "TemporalEnsemble(300": "TemporalEnsemble(40",
+            "width=100, num_layers=2": "width=4, num_layers=1",
+            "epochs=5, shuffle=False": "epochs=1, steps_per_epoch=2, shuffle=False",
+            '"runs/predictions"': repr(str(tmp_path / "predictions")),
+            '"saved_models/digits"': repr(str(tmp_path / "digits")),
+        },
+    )
+    together = train + load + recurrent + latent + coherent + encoders + students
     exec(compile(together, str(README), "exec"), {})
-    for name in ("mine", "mogrifier", "latents", "coherent", "opinions"):
+    for name in ("mine", "mogrifier", "latents", "coherent", "opinions", "digits"):
         assert (tmp_path / name / "saved_model.pb").exists()
     assert policy.count("epochs=100") == 2
     policy = policy.replace("epochs=100", "epochs=2").replace(

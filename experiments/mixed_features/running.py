@@ -37,12 +37,16 @@ def runs_of(config: MixedConfig, seeds: list[int]) -> list[Run]:
             makers.append(("sweep", functools.partial(_sweep, config)))
         else:
             makers.append(("lemmas", functools.partial(_lemmas, config)))
+    common = dataclasses.asdict(config)
+    # Which runs there are says nothing of one.
+    for listed in ("stages", "examples"):
+        common.pop(listed)
     return [
         Run(
             f"{name}-seed{seed}",
-            {**dataclasses.asdict(config), "run": name, "seed": seed},
+            {**common, "run": name, "seed": seed},
             lambda: None,
-            functools.partial(_row, config, make, seed),
+            functools.partial(_row, config, name, make, seed),
             NEEDS,
         )
         for seed in seeds
@@ -63,13 +67,13 @@ def terms_of(config: MixedConfig, arm: str) -> Terms:
 
 
 def _row(
-    config: MixedConfig, make: Any, seed: int, _: None, folder: pathlib.Path
+    config: MixedConfig, run: str, make: Any, seed: int, _: None, folder: pathlib.Path
 ) -> dict[str, Any]:
     began = time.perf_counter()
     found = make(seed)
     return {
         "name": folder.name,
-        "command": command_of(GRID, config, seed),
+        "command": f"{command_of(GRID, config, seed)} --only={run}-seed{seed}",
         "seed": seed,
         **found,
         "seconds": time.perf_counter() - began,

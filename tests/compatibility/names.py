@@ -22,6 +22,7 @@ PAGES = (
     "BUILD.md",
     "experiments/README.md",
     "saved_models/README.md",
+    "rlm_tf/distillation/README.md",
     *sorted(
         str(path.relative_to(ROOT)) for path in ROOT.glob("experiments/*/README.md")
     ),

@@ -5,9 +5,12 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from rlm_tf import distillation as strategies
+from rlm_tf import distribution
 from rlm_tf.distillation import Strategy
+from rlm_tf.models import Distillation
 from rlm_tf.objectives import distillation as outputs
 from tests.references.distillation_reference import ORACLE
 
@@ -166,3 +169,34 @@ def test_it_loses_the_optimiser_in_files(tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     optimizer = getattr(loaded, "optimizer", None)
     assert optimizer is None or int(optimizer.iterations) == 0
+
+
+def test_it_names_layers_at_the_top_level_of_functional_models():
+    inner = _network(3, 2)
+    nested = keras.Sequential([keras.Input([4, 4, 1]), inner])
+    loss = keras.distillation.FeatureDistillation("mse", "conv", "conv")
+    with pytest.raises(ValueError, match="conv"):
+        keras.distillation.Distiller(_network(3, 1), nested, [loss])
+    # Ours find it by its path.
+    name = f"{inner.name}/conv"
+    model = Distillation(
+        _network(3, 1), nested, strategies.SimilarityPreserving("conv", name)
+    )
+    assert model.names == ["similarity_preserving"]
+
+
+def test_its_loss_metrics_shrink_by_the_number_of_replicas():
+    data = tf.data.Dataset.from_tensor_slices((_X, _LABELS)).batch(6)
+    found = []
+    for name in ("default", "mirrored"):
+        with distribution.strategy(name).scope():
+            model = keras.distillation.Distiller(
+                _network(5, 1), _network(3, 2), [strategies.KD()]
+            )
+            model.compile(
+                keras.optimizers.SGD(0.0),
+                keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            )
+        logs = model.fit(data, epochs=1, verbose=0).history
+        found.append(logs["student_loss"][0])
+    assert found[1] == pytest.approx(found[0] / 2, rel=1e-4)

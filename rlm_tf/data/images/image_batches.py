@@ -140,7 +140,8 @@ class ImageBatches:
                     for each in (y, tf.gather(labels, partners))
                 )
                 y = share * own_label + (1 - share) * other
-            x = self._scaled(x)
+            # Operations on images forget their sizes.
+            x = tf.ensure_shape(self._scaled(x), [None, *self.images.shape[1:]])
             return ((x, ids) if self.with_ids else x), y
 
         return ids.batch(self.batch_size).map(

@@ -50,6 +50,8 @@ def test_draws_depend_on_seed_epoch_and_id_alone(options):
     def make(size, seed=3):
         return ImageBatches(_DATA, size, seed=seed, **options)
 
+    (x, _), _ = make(4).dataset().element_spec
+    assert x.shape == [None, 6, 6, 2]
     alone = _by_id(make(4))
     assert set(alone) == set(range(10))
     for other, same in (
