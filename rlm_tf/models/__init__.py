@@ -22,6 +22,9 @@ from rlm_tf.models.distillation.cross_fitted import CrossFittedTeacher, folds_of
 from rlm_tf.models.distillation.distillation import Distillation
 from rlm_tf.models.distillation.language_distillation import LanguageDistillation
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
+from rlm_tf.models.distillation.student_oriented_language_teacher import (
+    StudentOrientedLanguageTeacher,
+)
 from rlm_tf.models.distillation.student_oriented_teacher import (
     StudentOrientedTeacher,
 )
@@ -90,6 +93,7 @@ __all__ = [
     "SampledContexts",
     "SampledPrefixes",
     "SequenceClassifier",
+    "StudentOrientedLanguageTeacher",
     "StudentOrientedTeacher",
     "TeacherPredictions",
     "Term",

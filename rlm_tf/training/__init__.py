@@ -20,6 +20,7 @@ from rlm_tf.training.switch_phase import SwitchPhase
 from rlm_tf.training.teacher_schedule import SaveAnchors, TeacherSchedule
 from rlm_tf.training.temporal_ensemble import Targets, TemporalEnsemble
 from rlm_tf.training.time_limit import TimeLimit
+from rlm_tf.training.token_ensemble import TokenEnsemble, TokenTargets
 from rlm_tf.training.triggers import (
     AfterEpochs,
     AfterSteps,
@@ -53,6 +54,8 @@ __all__ = [
     "TeacherSchedule",
     "TemporalEnsemble",
     "TimeLimit",
+    "TokenEnsemble",
+    "TokenTargets",
     "TrainingDivergedError",
     "Trigger",
     "free_graphs_on_exit",

@@ -311,6 +311,7 @@ CASES = [
         example=distillation_rows.VECTORS,
         complete=lambda model: model.set_teacher(distillation_rows.classifier(3)),
     ),
+    Case("StudentOrientedLanguageTeacher", _MAKERS["StudentOrientedLanguageTeacher"]),
     Case(
         "LanguageDistillation",
         _MAKERS["LanguageDistillation"],

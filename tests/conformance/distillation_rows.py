@@ -121,6 +121,19 @@ def _language_distillation() -> models.LanguageDistillation:
     )
 
 
+def _language_teacher() -> models.StudentOrientedLanguageTeacher:
+    return models.StudentOrientedLanguageTeacher(
+        language_model(6),
+        lipschitz=0.1,
+        # What it needs is no part of files.
+        consistency=0.0,
+        ramp="cyclic",
+        epochs=3,
+        norm="inf",
+        variant="authors",
+    )
+
+
 def calibrate(metric: keras.metrics.Metric) -> tf.Tensor:
     """Returns what a metric says of three predictions, one of which counts twice."""
     metric.reset_state()
@@ -153,6 +166,11 @@ DISTILLATION_ROWS = [
         LABELLED_VECTORS,
     ),
     Row("LanguageDistillation", _language_distillation, lambda model: model(TOKENS)),
+    Row(
+        "StudentOrientedLanguageTeacher",
+        _language_teacher,
+        lambda model: model(TOKENS),
+    ),
     Row(
         "CrossFittedTeacher",
         lambda: models.CrossFittedTeacher([classifier(2), classifier(3)], [0, 1, 1]),

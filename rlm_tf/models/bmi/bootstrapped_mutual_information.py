@@ -207,9 +207,6 @@ class BootstrappedMutualInformation(WrappedLanguageModel):
         optimizer = two_optimizers(self, optimizer, discriminator_optimizer)
         super().compile(optimizer, **kwargs)
         self._build_optimizer()
-        inner = self.model
-        if hasattr(inner, "count_steps"):
-            inner.count_steps(lambda: self.optimizer.iterations)
 
     # === Declarations ===
 

@@ -14,6 +14,7 @@ from rlm_tf.models.distillation.language_teachers import (
     RestrictedTeacher,
     teachers_of,
 )
+from rlm_tf.models.distillation.placed import flat_weights, window_and_places
 from rlm_tf.models.distillation.strategies import (
     term_names,
     term_of,
@@ -93,8 +94,6 @@ class LanguageDistillation(WrappedLanguageModel):
             _check_outputs_are_enough(name, strategy)
             if not strategy.built:
                 strategy.build((None, self.vocabulary_size), (None,))
-        if hasattr(student, "count_steps"):
-            student.count_steps(lambda: self.optimizer.iterations)
         self.set_teacher(teacher)
         self.built = True
 
@@ -186,14 +185,14 @@ class LanguageDistillation(WrappedLanguageModel):
     # === Computation ===
 
     def window_of(self, x: Any) -> Any:
-        return _window_and_places(x)[0]
+        return window_and_places(x)[0]
 
     # === Objective ===
 
     def objective_terms(
         self, x: Any, y: Any, sample_weight: Any, training: bool
     ) -> Mapping[str, TermLoss]:
-        window, places = _window_and_places(x)
+        window, places = window_and_places(x)
         if not training:
             return self.language_terms(window, y, sample_weight, training)
         name = type(self).__name__
@@ -253,9 +252,7 @@ class LanguageDistillation(WrappedLanguageModel):
                 "expected batches (((tokens, start), places), next_tokens, weights), "
                 "those of `PlacedBatches`."
             )
-        weights = tf.ones_like(targets, tf.float32)
-        if sample_weight is not None:
-            weights = tf.reshape(tf.cast(sample_weight, tf.float32), [-1])
+        weights = flat_weights(targets, sample_weight)
         found = teacher.at(tf.reshape(places, [-1]), targets, weights > 0)
         return _Said(found, weights, teacher.vocabulary_size)
 
@@ -323,13 +320,6 @@ class _Said:
             return self.given.entropy(self._size)
         own = multiply_no_nan_log(tf.exp(self.given), self.given)
         return -tf.reduce_sum(own, axis=-1)
-
-
-def _window_and_places(x: Any) -> tuple[Any, Any]:
-    """Returns tokens, or `(tokens, start)`, and the places of targets, if any."""
-    if isinstance(x, tuple | list) and isinstance(x[0], tuple | list):
-        return tuple(x[0]), x[1]
-    return x, None
 
 
 def _is_plain(strategy: Strategy) -> bool:

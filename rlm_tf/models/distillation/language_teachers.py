@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.models.distillation.placed import flat_weights
 from rlm_tf.models.imm.short_contexts import position_weights, short_contexts
 from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.models.language.interface import LanguageModelInterface, interface_of
@@ -118,9 +119,7 @@ class ModelTeachers:
 
     def weights(self, x: Any, sample_weight: Any) -> tf.Tensor:
         """Returns `[B T]`, the weights as they are."""
-        if sample_weight is None:
-            return tf.ones([tf.size(tokens_of(x))])
-        return tf.reshape(tf.cast(sample_weight, tf.float32), [-1])
+        return flat_weights(tokens_of(x), sample_weight)
 
     @staticmethod
     def _mean(logits: Sequence[tf.Tensor]) -> tf.Tensor:

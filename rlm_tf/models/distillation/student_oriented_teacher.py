@@ -15,23 +15,20 @@ from rlm_tf.checks import (
 )
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
+from rlm_tf.models.distillation.teacher_epochs import RAMPS, TeacherEpochs
 from rlm_tf.models.supervised import Supervised, supervised
 from rlm_tf.nested_config import made_objects
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
-from rlm_tf.objective_model.worker_model import keras_arguments
 from rlm_tf.objectives.distillation import correctness_ranking
 from rlm_tf.objectives.lipschitz import Norm
 from rlm_tf.replicas import with_rows_of_all
 from rlm_tf.training.correctness_history import CorrectnessHistory
-from rlm_tf.training.ramp import ramp
 from rlm_tf.training.temporal_ensemble import TemporalEnsemble
-
-_RAMPS = ("linear", "cosine", "cyclic", "piecewise")
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
-class StudentOrientedTeacher(ObjectiveModel):
+class StudentOrientedTeacher(TeacherEpochs, ObjectiveModel):
     """Trains a classifier as a teacher (SoTeacher; Dong 2025, chapter 2).
 
         cross entropy + lambda_LR sum_layers Lip(layer) + lambda_CR(t) |f(x) - mean|^2
@@ -112,7 +109,7 @@ class StudentOrientedTeacher(ObjectiveModel):
             correctness_ranking=correctness_ranking,
         )
         check_range(name, 0.0, 1.0, label_smoothing=label_smoothing)
-        check_option(name, "ramp", ramp, _RAMPS)
+        check_option(name, "ramp", ramp, RAMPS)
         check_option(name, "norm", norm, ("one", "inf"))
         check_option(name, "variant", variant, ("thesis", "authors"))
         check_integer(name, "epochs", epochs, 1)
@@ -139,15 +136,18 @@ class StudentOrientedTeacher(ObjectiveModel):
                     f"{variant!r}, as the teacher."
                 )
         self.accuracy_metric = declared(keras.metrics.Mean(name="accuracy"), "up")
-        # What lambda_CR is multiplied by, and the epoch that is going on.
-        self.rise = tf.Variable(0.0, trainable=False)
-        self.epoch = tf.Variable(-1, trainable=False, dtype=tf.int64)
+        self.begin_epochs()
         self.built = True
 
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: the model has its weights."""
 
     # === Declarations ===
+
+    @property
+    def memories(self) -> list[Any]:
+        both = (self.ensemble, self.correctness)
+        return [memory for memory in both if memory is not None]
 
     @property
     def term_specs(self) -> list[TermSpec]:
@@ -170,13 +170,6 @@ class StudentOrientedTeacher(ObjectiveModel):
     def call(self, inputs: Any, training: bool = False) -> tf.Tensor:
         """Returns the model's logits `[B, K]`; `inputs` are the model's."""
         return self.model(inputs, training=training)
-
-    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """Trains as `keras.Model.fit`, and ends the epochs of the ensemble."""
-        given = keras_arguments("fit", x, *args, **kwargs)
-        # Behind those that go on from a checkpoint.
-        given["callbacks"] = [*(given.get("callbacks") or []), _Epochs()]
-        return super().fit(**given)
 
     # === Objective ===
 
@@ -299,42 +292,6 @@ class StudentOrientedTeacher(ObjectiveModel):
     ) -> StudentOrientedTeacher:
         """Returns the model of a config; it has no ensemble."""
         return cls(**made_objects(config, custom_objects))
-
-
-class _Epochs(keras.callbacks.Callback):
-    """Ends the epochs of a teacher's ensemble, and sets what its weight is.
-
-    An epoch ends where the next one begins: what a checkpoint holds is then whole,
-    wherever it is written.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._begun = False
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        teacher = self.model
-        if teacher.ensemble is not None and not self._begun:
-            # By now the checkpoint is there.
-            teacher.ensemble.resume()
-        self._begun = True
-        before = int(teacher.epoch.numpy())
-        if before >= 0 and before != epoch:
-            _end_epoch(teacher)
-        teacher.epoch.assign(epoch)
-        done = min(epoch + 1, teacher.epochs)
-        teacher.rise.assign(ramp(teacher.ramp, done, teacher.epochs))
-
-    def on_train_end(self, logs: Any = None) -> None:
-        teacher = self.model
-        _end_epoch(teacher)
-        teacher.epoch.assign(-1)
-
-
-def _end_epoch(teacher: StudentOrientedTeacher) -> None:
-    for memory in (teacher.ensemble, teacher.correctness):
-        if memory is not None:
-            memory.end_epoch()
 
 
 def _of_weights(total: tf.Tensor) -> TermLoss:

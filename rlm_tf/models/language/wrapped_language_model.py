@@ -68,6 +68,9 @@ class WrappedLanguageModel(ObjectiveModel):
         if hidden_layers:
             self.view.check_sees_no_later_token(name)
         self.vocabulary_size = self.view.vocabulary_size
+        if hasattr(model, "count_steps"):
+            # It is not compiled.
+            model.count_steps(lambda: self.optimizer.iterations)
 
     # === Declarations ===
 

@@ -1,0 +1,173 @@
+"""The mean of what a language model said of each token of a text, over epochs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from rlm_tf.checks import check_integer, check_option, check_shapes
+from rlm_tf.replicas import own_part, sum_of_parts
+from rlm_tf.training.examples import checked_examples
+
+# Tokens that are merged at once.
+_ROWS = 1024
+
+
+class TokenTargets(NamedTuple):
+    """What earlier epochs said of tokens.
+
+    Attributes:
+        words: Int32 `[B, k]`.
+        probs: `[B, k]`, float32, their mean probabilities; 0 where there is none yet.
+        counts: `[B]`, int32: the epochs in which a token was seen (`variant="authors"`:
+            the first one twice).
+    """
+
+    words: tf.Tensor
+    probs: tf.Tensor
+    counts: tf.Tensor
+
+
+class TokenEnsemble(tf.Module):
+    """`TemporalEnsemble` of the tokens of a text: the k largest of each mean are kept.
+
+    Of a mean of probabilities over all words there would be no room. A word that falls
+    out of the k largest comes back with what a later epoch says of it alone, so the
+    means are lower bounds; with k as many as words they are exact. Tokens are known by
+    their places in the text (`rlm_tf.data.PlacedBatches`). The epoch that is going on
+    is kept apart until `end_epoch()`. All are variables, which checkpoints hold.
+
+    Args:
+        num_tokens: N; places are below it.
+        k: Words of a token.
+        variant: `"thesis"`, or `"authors"`: the first epoch counts twice.
+
+    Raises:
+        ValueError: If a number is not positive, or the variant unknown.
+    """
+
+    def __init__(
+        self, num_tokens: int, k: int = 64, *, variant: str = "thesis"
+    ) -> None:
+        super().__init__(name="token_ensemble")
+        own = type(self).__name__
+        check_integer(own, "num_tokens", num_tokens, 1)
+        check_integer(own, "k", k, 1)
+        check_option(own, "variant", variant, ("thesis", "authors"))
+        self.num_tokens = num_tokens
+        self.k = k
+        self.variant = variant
+        shape = [num_tokens, k]
+        self._words = tf.Variable(tf.zeros(shape, tf.int32), trainable=False)
+        self._probs = tf.Variable(tf.zeros(shape), trainable=False)
+        self._counts = tf.Variable(tf.zeros([num_tokens], tf.int32), trainable=False)
+        self._now_words = _summed(shape, tf.int32)
+        self._now_probs = _summed(shape, tf.float32)
+        self._seen = _summed([num_tokens], tf.int32)
+
+    def targets(self, places: Any) -> TokenTargets:
+        """Returns what finished epochs said of tokens.
+
+        Args:
+            places: Int `[B]`, in [0, N).
+
+        Raises:
+            ValueError: If places are no vector of integers, or out of range (in a graph
+                an InvalidArgumentError).
+        """
+        places = self._checked("targets", places)
+        words, probs, counts = (
+            tf.gather(each, places) for each in (self._words, self._probs, self._counts)
+        )
+        return TokenTargets(words, probs, counts)
+
+    def update(self, places: Any, probs: Any, counts: Any = None) -> None:
+        """Adds predictions of the epoch that is going on, in which a token comes once.
+
+        Args:
+            places: Int `[B]`, in [0, N).
+            probs: `[B, V]`; no gradient.
+            counts: Bool `[B]`, where they count: not of padding. None: everywhere.
+
+        Raises:
+            ValueError: As `targets`, or if shapes do not fit.
+        """
+        name = f"{type(self).__name__}.update"
+        places = self._checked("update", places)
+        probs = tf.stop_gradient(tf.cast(probs, tf.float32))
+        check_shapes(name, places=(places, "B"), probs=(probs, "B V"))
+        top, words = tf.math.top_k(probs, min(self.k, probs.shape[1] or self.k))
+        if counts is not None:
+            kept = tf.where(tf.convert_to_tensor(counts))[:, 0]
+            top, words, places = (tf.gather(x, kept) for x in (top, words, places))
+        room = [[0, 0], [0, self.k - top.shape[1]]]
+        for variable, values in (
+            (self._now_words, tf.pad(words, room)),
+            (self._now_probs, tf.pad(top, room)),
+            (self._seen, tf.ones_like(places, tf.int32)),
+        ):
+            own_part(variable).scatter_update(tf.IndexedSlices(values, places))
+
+    def end_epoch(self) -> None:
+        """Adds the epoch to the means; between steps, outside of graphs."""
+        seen = sum_of_parts(self._seen) > 0
+        now = [sum_of_parts(each) for each in (self._now_words, self._now_probs)]
+        before = self._counts.numpy()
+        weight = np.where((before == 0) & (self.variant == "authors"), 2, 1)
+        after = np.where(seen, before + weight, before).astype(np.int32)
+        share = np.where(seen, weight / np.maximum(after, 1), 0).astype(np.float32)
+        words, probs = self._words.numpy(), self._probs.numpy()
+        for start in range(0, self.num_tokens, _ROWS):
+            part = slice(start, start + _ROWS)
+            words[part], probs[part] = _merged(
+                words[part], probs[part], now[0][part], now[1][part], share[part]
+            )
+        self._words.assign(words)
+        self._probs.assign(probs)
+        self._counts.assign(after)
+        for variable in (self._now_words, self._now_probs, self._seen):
+            variable.assign(tf.zeros_like(variable))
+
+    def resume(self) -> None:
+        """Does nothing: all is in variables."""
+
+    def _checked(self, function: str, places: Any) -> tf.Tensor:
+        name = f"{type(self).__name__}.{function}"
+        return checked_examples(name, places, self.num_tokens)
+
+
+def _summed(shape: list[int], dtype: tf.DType) -> tf.Variable:
+    """Returns a variable of which each replica has its own; no token is on two."""
+    return tf.Variable(
+        tf.zeros(shape, dtype),
+        trainable=False,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.SUM,
+    )
+
+
+def _merged(
+    words: np.ndarray,
+    probs: np.ndarray,
+    now_words: np.ndarray,
+    now_probs: np.ndarray,
+    share: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the k largest of `(1 - share) probs + share now` of each row."""
+    k = words.shape[1]
+    old = (1 - share)[:, np.newaxis] * probs
+    new = share[:, np.newaxis] * now_probs
+    # Places that hold no word have the probability 0.
+    same = words[:, :, np.newaxis] == now_words[:, np.newaxis]
+    same &= (probs > 0)[:, :, np.newaxis] & (now_probs > 0)[:, np.newaxis]
+    old = old + np.einsum("nij,nj->ni", same, new)
+    new = np.where(same.any(axis=1), 0, new)
+    both = np.concatenate([old, new], axis=1)
+    order = np.argsort(-both, axis=1, kind="stable")[:, :k]
+    found = np.concatenate([words, now_words], axis=1)
+    return (
+        np.take_along_axis(found, order, axis=1),
+        np.take_along_axis(both, order, axis=1).astype(np.float32),
+    )
