@@ -24,6 +24,9 @@ _ROWS = (
     "information",
     "encoders",
     "finetuning",
+    "distillation",
+    "store",
+    "language-distillation",
     "grid",
     "logistic",
 )
@@ -74,6 +77,12 @@ class Preset:
         encoder_batch: Rows and tokens of a row of encoders.
         encoder_layers: Their layers.
         encoder_width: Their width; 64 for each head.
+        image_batch: Images of a step of teachers and students.
+        image_size: Their height and width.
+        image_depth: Layers of their wide residual networks.
+        image_methods: Ways to learn from a teacher that are timed beside KD.
+        image_rounds: Repetitions of their timings.
+        store_size: Examples and classes of a store of predictions, and ids of a batch.
         whole_figures: Whether Figure 3 of the IMM paper is computed in full.
     """
 
@@ -115,6 +124,15 @@ class Preset:
     encoder_batch: tuple[int, int] = (32, 64)
     encoder_layers: int = 4
     encoder_width: int = 128
+    image_batch: int = 64
+    image_size: int = 32
+    image_depth: int = 16
+    image_methods: tuple[str, ...] = (
+        *("at", "sp", "rkd", "pkt", "nst", "dkd", "dist"),
+        *("fitnet", "cc", "vid", "ft", "crd", "sskd"),
+    )
+    image_rounds: int = 9
+    store_size: tuple[int, int, int] = (50_000, 100, 64)
     whole_figures: bool = True
 
 
@@ -157,6 +175,12 @@ PRESETS = {
         encoder_batch=(3, 12),
         encoder_layers=1,
         encoder_width=8,
+        image_batch=4,
+        image_size=8,
+        image_depth=10,
+        image_methods=("at", "fitnet"),
+        image_rounds=1,
+        store_size=(50, 5, 4),
         whole_figures=False,
     ),
     "small": Preset(),

@@ -73,6 +73,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     from experiments.benchmark import (
         bmi,
         cells,
+        distillation,
         encoders,
         imm,
         kneser_ney,
@@ -147,6 +148,15 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         ("finetuning", encoders.measure_finetuning),
     ):
         rows[name] = functools.partial(measure, preset, stream, preset.rounds[0], seeds)
+    rows["distillation"] = functools.partial(
+        distillation.measure_images, preset, preset.image_rounds, seeds
+    )
+    rows["store"] = functools.partial(
+        distillation.measure_store, preset, preset.rounds[0], seeds
+    )
+    rows["language-distillation"] = functools.partial(
+        distillation.measure_language, preset, stream, preset.rounds[0], seeds
+    )
     rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)
     rows["logistic"] = functools.partial(small_tasks.measure_logistic, preset, seeds)
     return rows
