@@ -8,12 +8,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer, check_range
 from rlm_tf.distillation import KD, Strategy
 from rlm_tf.models.distillation.language_teachers import (
     ModelTeachers,
     RestrictedTeacher,
     teachers_of,
 )
+from rlm_tf.models.distillation.own_samples import own_samples, said_of_samples
 from rlm_tf.models.distillation.placed import flat_weights, window_and_places
 from rlm_tf.models.distillation.strategies import (
     term_names,
@@ -22,7 +24,7 @@ from rlm_tf.models.distillation.strategies import (
 )
 from rlm_tf.models.distillation.teacher_predictions import TeacherPredictions
 from rlm_tf.models.language.activation_penalties import Activations
-from rlm_tf.models.language.batch import checked_batch
+from rlm_tf.models.language.batch import checked_batch, tokens_of
 from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
 from rlm_tf.models.language.wrapped_language_model import WrappedLanguageModel
 from rlm_tf.nested_config import made_objects
@@ -34,7 +36,10 @@ from rlm_tf.objective_model.term import (
     check_coefficient,
 )
 from rlm_tf.objectives.lumped_probs import LumpedProbs, lumped_cross_entropy
+from rlm_tf.seeds import Seeds
 from rlm_tf.untracked import Untracked
+
+_ON_POLICY = "_on_policy"
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -53,6 +58,13 @@ class LanguageDistillation(WrappedLanguageModel):
     Knowledge distillation from a restricted model is the noising loss of
     `InducedModelMatching` with `OwnContexts`, up to the teacher's entropy.
 
+    With `on_policy` a share of what the strategies count is of texts that the student
+    says itself (GKD; Agarwal et al. 2024): of each window as many tokens behind its
+    first one, without a gradient through the draws. So it learns where its own mistakes
+    lead, with `GeneralisedJSD` or `ReverseKD` as a rule. Each strategy then has a
+    second term, `<name>_on_policy`; a student with states and a teacher that runs are
+    needed.
+
     The student may itself be wrapped in `InducedModelMatching`. Calling, evaluating and
     exporting give the student. The teacher is no part of files and never trained;
     checkpoints have what it carries.
@@ -66,6 +78,8 @@ class LanguageDistillation(WrappedLanguageModel):
             labels, or pairs of one and its coefficient. Of `TeacherPredictions`
             `KD(temperature)` at theirs.
         student_weight: Coefficient of `nll` in training.
+        on_policy: The share, in [0, 1].
+        seed: Of what the student says.
         **kwargs: Of `WrappedLanguageModel`.
 
     Raises:
@@ -80,10 +94,23 @@ class LanguageDistillation(WrappedLanguageModel):
         losses: Strategy | Sequence[Any],
         *,
         student_weight: Coefficient = 1.0,
+        on_policy: float = 0.0,
+        seed: int = 0,
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
+        check_range(name, 0.0, 1.0, on_policy=on_policy)
+        check_integer(name, "seed", seed, 0)
         super().__init__(student, **kwargs)
+        self.on_policy = on_policy
+        self.seed = seed
+        if on_policy:
+            self.sample_seeds = Seeds(seed, self).generator()
+            if not self.view.has_states:
+                raise ValueError(
+                    f"{name}: `on_policy` needs a student with states, which says one "
+                    f"token after the other; {type(self.view.model).__name__} has none."
+                )
         pairs = weighted_strategies(name, losses)
         self.strategies = [strategy for strategy, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
@@ -127,6 +154,11 @@ class LanguageDistillation(WrappedLanguageModel):
         size: int | None
         if isinstance(teacher, TeacherPredictions):
             size = teacher.vocabulary_size
+            if self.on_policy:
+                raise ValueError(
+                    f"{name}: stored predictions are of one text; `on_policy` needs a "
+                    "teacher that runs on what the student says."
+                )
             for strategy in self.strategies:
                 _check_is_stored(name, strategy, teacher)
         else:
@@ -177,8 +209,16 @@ class LanguageDistillation(WrappedLanguageModel):
             for spec in self.inner_specs
         ]
         clip = self.clip_norm if self._clips_apart else None
+        shares = {"": 1 - self.on_policy, _ON_POLICY: self.on_policy}
         return specs + [
-            TermSpec(name, coefficient, clip_norm=clip, evaluated=False)
+            TermSpec(
+                f"{name}{suffix}",
+                _times(coefficient, share),
+                clip_norm=clip,
+                evaluated=False,
+            )
+            for suffix, share in shares.items()
+            if share or not suffix
             for name, coefficient in zip(self.names, self.coefficients, strict=True)
         ]
 
@@ -208,7 +248,23 @@ class LanguageDistillation(WrappedLanguageModel):
             if logits is None:
                 logits = self.view.logits(outputs, tf.range(tf.size(targets)))
             terms[own] = self._strategy_term(strategy, said, logits, targets)
-        return terms
+        return terms | self._on_policy_terms(window) if self.on_policy else terms
+
+    def _on_policy_terms(self, window: Any) -> dict[str, TermLoss]:
+        """Returns the strategies' terms on what the student says itself."""
+        tokens = tokens_of(window)
+        length = tokens.shape[1] or tf.shape(tokens)[1]
+        own = own_samples(self.view, tokens[:, 0], length, self.sample_seeds)
+        found = said_of_samples(self.view, self._teachers.value, own)
+        said, logits, weights = found
+        # What comes next in such a text; labels are of it, too.
+        labels = tf.reshape(tf.roll(own, -1, axis=1), [-1])
+        return {
+            f"{name}{_ON_POLICY}": term_of(
+                strategy, (said, logits), weights, labels=labels
+            )
+            for name, strategy in zip(self.names, self.strategies, strict=True)
+        }
 
     def _student_terms(
         self, window: Any, y: tf.Tensor, sample_weight: Any, said: _Said
@@ -282,12 +338,23 @@ class LanguageDistillation(WrappedLanguageModel):
                 for strategy, coefficient in self.losses_and_coefficients
             ],
             "student_weight": serialize(self.student_weight),
+            "on_policy": self.on_policy,
+            "seed": self.seed,
         }
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         """Returns the model of a config; it has no teacher."""
         return cls(**made_objects(config, custom_objects))
+
+
+def _times(coefficient: Coefficient, share: float) -> Coefficient:
+    """Returns a share of a number or of a schedule."""
+    if share == 1:
+        return coefficient
+    if callable(coefficient):
+        return lambda step: share * tf.cast(coefficient(step), tf.float32)
+    return share * coefficient
 
 
 class _Said:

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import distillation as strategies
-from rlm_tf import load_model
+from rlm_tf import distribution, load_model
 from rlm_tf.data import PlacedBatches, VariableWindows
 from rlm_tf.models import (
     AWDLanguageModel,
@@ -19,6 +19,7 @@ from rlm_tf.models import (
     TeacherPredictions,
 )
 from rlm_tf.models.distillation import language_distillation
+from rlm_tf.models.distillation.own_samples import own_samples
 from rlm_tf.objectives import distillation as outputs
 from rlm_tf.training import ResumableBatches
 from tests.models.imm import imm_fixtures as fixtures
@@ -218,6 +219,81 @@ def test_a_student_comes_to_what_its_teacher_says():
     assert np.mean(near) < np.mean(far) / 2
 
 
+# === On-policy ===
+
+
+@pytest.mark.parametrize("kind", ["model", "restricted"])
+def test_own_samples_are_judged(kind):
+    teacher = _model(8)
+    if kind == "restricted":
+        teacher = fixtures.restricted_model(3).with_floor(0.1)
+    losses = [(strategies.ReverseKD(1.0), 0.5)]
+    element = fixtures.element()
+    model = _student(teacher, losses, on_policy=0.25, seed=3)
+    specs = {spec.name: spec.coefficient for spec in model.term_specs}
+    assert specs["reverse_kd"] == 0.375 and specs["reverse_kd_on_policy"] == 0.125
+    terms = model.objective_terms(*element, training=True)
+    again = _student(teacher, losses, on_policy=0.25, seed=3)
+    repeated = again.objective_terms(*element, training=True)
+    own = terms["reverse_kd_on_policy"]
+    np.testing.assert_array_equal(own.loss, repeated["reverse_kd_on_policy"].loss)
+    # Of what was said, seen again by hand.
+    (tokens, _), *_ = element
+    fresh = _student(teacher, losses, on_policy=0.25, seed=3)
+    said = own_samples(fresh.view, tokens[:, 0], 10, fresh.sample_seeds)
+    np.testing.assert_array_equal(said[:, 0], tokens[:, 0])
+    assert not np.array_equal(said, tokens)
+    s = _log_probs(fresh.student, said).reshape(-1, _V)
+    counts = np.ones(said.shape)
+    if kind == "restricted":
+        counts[:, 0] = 0
+        rows = [
+            restricted_probs(teacher, row, step)
+            for row in said.numpy()
+            for step in range(10)
+        ]
+        t = np.log(rows)
+    else:
+        t = _log_probs(teacher, said).reshape(-1, _V)
+    expected = outputs.reverse_kd(t, s, temperature=1.0).loss
+    np.testing.assert_array_equal(own.weights, counts.ravel())
+    kept = counts.ravel() > 0
+    np.testing.assert_allclose(own.loss[kept], expected[kept], atol=1e-5)
+
+
+def test_a_student_says_tokens_by_their_probability():
+    view = _student(_model(8), strategies.KD(1.0), on_policy=1.0).view
+    seeds = keras.random.SeedGenerator(1)
+    first = np.full(4000, 3)
+    said = own_samples(view, first, 2, seeds).numpy()[:, 1]
+    shares = np.bincount(said, minlength=_V) / 4000
+    probs = np.exp(_log_probs(view.model, first[:1, None]))[0, 0]
+    np.testing.assert_allclose(shares, probs, atol=0.03)
+
+
+def test_on_policy_trains_in_graphs_and_two_replicas_equal_one():
+    losses = [(strategies.GeneralisedJSD(0.5), 1.0)]
+
+    def student():
+        model = LanguageDistillation(
+            _model(8), _model(5), losses, student_weight=0.0, on_policy=0.5
+        )
+        return fixtures.compiled(model)
+
+    alone = student()
+    with distribution.strategy("mirrored").scope():
+        shared = student()
+    data = fixtures.batches(fixtures.stream(160)).dataset()
+    logs = [m.fit(data, epochs=2, verbose=0).history for m in (alone, shared)]
+    name = "generalised_jsd_on_policy"
+    assert logs[0][name][1] < logs[0][name][0]
+    np.testing.assert_allclose(
+        fixtures.flat_weights(shared), fixtures.flat_weights(alone), atol=1e-5
+    )
+    for key, values in logs[0].items():
+        np.testing.assert_allclose(logs[1][key], values, atol=1e-5, err_msg=key)
+
+
 # === Stored predictions ===
 
 
@@ -338,6 +414,12 @@ def test_mistakes(tmp_path):
         make(stored, _model(5), strategies.ReverseKD(2.0))
     with pytest.raises(ValueError, match=r"FitNet needs outputs of layers"):
         make(_model(8), _model(5), strategies.FitNet("a", "b"))
+    with pytest.raises(ValueError, match=r"`on_policy` needs a teacher that runs"):
+        make(stored, _model(5), strategies.KD(2.0), on_policy=0.5)
+    with pytest.raises(ValueError, match=r"`on_policy` needs a student with states"):
+        make(
+            _model(8), fixtures.causal_transformer(), strategies.KD(1.0), on_policy=1.0
+        )
     with pytest.raises(ValueError, match=r"one vocabulary, found 9 and 7 words"):
         other = type(_model(8))(9, 8, 1, jit_loop=False)
         make(other, _model(5), strategies.KD(1.0))
