@@ -14,12 +14,17 @@ from experiments.distill_digits.config import PRESETS as DIGITS
 from experiments.distill_digits.config import TEACHERS
 from experiments.distill_digits.data import drawn as drawn_digits
 from experiments.distill_digits.running import runs_of as digits_runs
+from experiments.distill_language import report as language_report
+from experiments.distill_language.config import PRESETS as LANGUAGE
+from experiments.distill_language.running import LanguageRun, places_of
+from experiments.distill_language.running import runs_of as language_runs
 from experiments.mixed_features import judging, lemmas
 from experiments.mixed_features.config import PRESETS as MIXED
 from experiments.mixed_features.instances import drawn
 from experiments.mixed_features.networks import PatchNetworks, transformed
 from experiments.mixed_features.report import tables
 from experiments.mixed_features.training import Terms, learn, teach
+from rlm_tf.evaluation import TokenFidelity
 from tests.experiments.binaries import run_binary
 from tests.references.distillation_reference import ORACLE
 
@@ -217,6 +222,67 @@ def test_tables_of_digits(tmp_path):
     assert (tmp_path / "students.png").exists()
 
 
+# === distill_language ===
+
+
+def test_students_learn_from_the_models_behind_them(tmp_path):
+    names = [run.name for run in language_runs(LANGUAGE["small"], [1, 2])]
+    assert names[:3] == ["kneser-ney-5-seed1", "imm-seed1", "imm-seed2"]
+    assert names[-1] == "ensemble-of-5-seed2" and len(names) == 21
+    names = [run.name for run in language_runs(LANGUAGE["trials"], [9])]
+    assert names[1] == "of-1-t1-w0.9-10epochs-seed9" and len(names) == 4
+    run = LanguageRun(LANGUAGE["small"], "of-5", 1.0, 0.5, 2)
+    places = places_of(run, tmp_path / run.name)
+    assert [place.name for place in places] == [f"none-seed{n}" for n in range(3, 8)]
+    run = run._replace(arm="of-soteacher")
+    (place,) = places_of(run, tmp_path / run.name)
+    assert place == tmp_path / "soteacher-seed3"
+
+
+def test_tables_of_language(tmp_path):
+    rows = []
+    for seed, base in enumerate((200.0, 204.0, 202.0), start=1):
+        for arm, more in (("none", 0.0), ("of-5", -5.0)):
+            rows.append(
+                {
+                    "name": f"{arm}-{seed}",
+                    "arm": arm,
+                    "stage": "main",
+                    "seed": seed,
+                    "test": base + more,
+                    "mixed_test": base / 2,
+                    "parameters": 2_000_000,
+                    "seconds": 100.0,
+                }
+            )
+    part = TokenFidelity(10, 5.0, 5.1, 0.01, 0.02, 0.5, 0.3)._asdict()
+    rows[-1]["fidelity"] = [part] * 5
+    trial = {"valid": 210.0, "mixed_valid": 150.0, "temperature": 1.0, "weight": 0.5}
+    rows.append({**rows[1], **trial, "stage": "trials"})
+    found = language_report.tables(rows)
+    assert set(found) == {"arms", "fidelity", "trials"}
+    lines = found["arms"].splitlines()
+    assert lines[3].startswith("| of-5 | 3 | 197.0 ± 2.0 | **-5.0 ± 0.0** | 101.0")
+    assert "| of-5 | rarest quarter | 5.000 | 5.100 |" in found["fidelity"]
+    language_report.report(rows, tmp_path)
+    assert (tmp_path / "arms.png").exists()
+
+
+@pytest.mark.landing
+@pytest.mark.slow
+def test_language_from_end_to_end(tmp_path):
+    flags = ("--preset=smoke", f"--output_dir={tmp_path}")
+    arms = "--arms=kneser-ney-5,of-1,of-soteacher,of-5-folds,on-policy"
+    missing = run_binary("distill_language", *flags, "--arms=of-1")
+    assert "--preset=plain` trains the models that teach" in missing.stderr
+    run_binary("distill_language", *flags, "--arms=none", "--seeds=1,2", check=True)
+    run_binary("distill_language", *flags, "--arms=soteacher", "--seeds=2", check=True)
+    printed = run_binary("distill_language", *flags, arms, check=True).stdout
+    assert "| of-5-folds | 1 |" in printed and "| on-policy | all |" in printed
+    again = run_binary("distill_language", *flags, arms, check=True).stdout
+    assert again.count("done before") == 5
+
+
 def test_mistakes():
     with pytest.raises(ValueError, match="--methods must be some of"):
         dataclasses.replace(DIGITS["small"], methods=("fsp",)).check()
@@ -226,7 +292,11 @@ def test_mistakes():
         dataclasses.replace(MIXED["small"], stages=("all",)).check()
     with pytest.raises(ValueError, match="--folds must be at least 2"):
         dataclasses.replace(MIXED["small"], folds=1).check()
-    for preset in (*DIGITS.values(), *MIXED.values()):
+    with pytest.raises(ValueError, match="--weights must lie in"):
+        dataclasses.replace(LANGUAGE["small"], weights=(1.5,)).check()
+    with pytest.raises(ValueError, match="--k must be at least 1"):
+        dataclasses.replace(LANGUAGE["small"], k=0).check()
+    for preset in (*DIGITS.values(), *MIXED.values(), *LANGUAGE.values()):
         preset.check()
     assert set(DIGITS["small"].teachers) <= set(TEACHERS)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,16 +101,43 @@ class TeacherPredictions:
                 f"{name}: `batches` must be those of `contiguous_batches`, found "
                 f"{type(batches).__name__}."
             )
-        path = pathlib.Path(path)
-        if path.exists():
-            raise FileExistsError(f"{name}: {path} exists; remove it, or name another.")
         teachers = teachers_of(name, teacher)
-        part = path.with_name(f"{path.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        with naming(part):
-            _write(name, teachers, batches, part, k, temperature)
-            os.replace(part, path)
+        with _written_beside(name, pathlib.Path(path)) as folder:
+            _write(name, teachers, batches, folder, k, temperature)
+        return cls(path)
+
+    @classmethod
+    def join(
+        cls, parts: Sequence[TeacherPredictions], path: str | os.PathLike[str]
+    ) -> TeacherPredictions:
+        """Puts predictions of the parts of a text behind each other.
+
+        So cross-fitted teachers, each of which has not seen a part, say what each part
+        holds.
+
+        Args:
+            parts: In the order of the text; of one vocabulary, k and temperature.
+            path: The folder, which must not be there yet.
+
+        Raises:
+            ValueError: If there is none, or they differ.
+            FileExistsError: If the folder is there.
+        """
+        name = f"{cls.__name__}.join"
+        kinds = {(each.vocabulary_size, each.k, each.temperature) for each in parts}
+        if len(kinds) != 1:
+            raise ValueError(
+                f"{name}: `parts` must be of one vocabulary, k and temperature, found "
+                f"{sorted(kinds) or 'none'}."
+            )
+        number = sum(each.num_tokens for each in parts)
+        with _written_beside(name, pathlib.Path(path)) as folder:
+            for array, own in zip(
+                _ARRAYS, ("_words", "_log_probs", "_targets"), strict=True
+            ):
+                values = [getattr(each, own) for each in parts]
+                np.save(folder / f"{array}.npy", np.concatenate(values))
+            _write_settings(folder, number, *kinds.pop())
         return cls(path)
 
     def at(self, places: tf.Tensor, targets: tf.Tensor, counts: Any) -> LumpedProbs:
@@ -156,6 +184,23 @@ class TeacherPredictions:
         return self._words[places], self._log_probs[places], self._targets[places]
 
 
+@contextlib.contextmanager
+def _written_beside(name: str, path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Gives a folder that is renamed to the path once all is in it.
+
+    Raises:
+        FileExistsError: If the path is there.
+    """
+    if path.exists():
+        raise FileExistsError(f"{name}: {path} exists; remove it, or name another.")
+    part = path.with_name(f"{path.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    with naming(part):
+        yield part
+        os.replace(part, path)
+
+
 def _write(
     name: str,
     teachers: RestrictedTeacher | ModelTeachers,
@@ -184,6 +229,12 @@ def _write(
     for array in arrays or ():
         array.flush()
     np.save(folder / "targets.npy", batches.tokens().astype(np.int32))
+    _write_settings(folder, number, size, k, temperature)
+
+
+def _write_settings(
+    folder: pathlib.Path, number: int, size: int, k: int, temperature: float
+) -> None:
     settings = {
         "num_tokens": number,
         "vocabulary_size": size,

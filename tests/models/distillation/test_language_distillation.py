@@ -336,6 +336,28 @@ def test_restricted_models_see_the_whole_text(tmp_path, order):
         np.testing.assert_allclose(np.exp(log_probs), probs[own], atol=1e-6)
 
 
+def test_parts_of_a_text_are_joined(tmp_path):
+    words = fixtures.stream(60)
+    parts = [
+        _predictions(
+            tmp_path / f"{number}", _model(8 + number), words=part, batch_size=1
+        )
+        for number, part in enumerate((words[:25], words[25:]))
+    ]
+    joined = TeacherPredictions.join(parts, tmp_path / "all")
+    assert joined.num_tokens == 60
+    places = np.arange(60)
+    found = joined.at(places, words, np.ones(60, bool))
+    for part, rows in zip(parts, (slice(0, 25), slice(25, 60)), strict=True):
+        own = words[rows]
+        expected = part.at(np.arange(len(own)), own, np.ones(len(own), bool))
+        np.testing.assert_array_equal(found.words[rows], expected.words)
+        np.testing.assert_array_equal(found.log_probs[rows], expected.log_probs)
+    other = _predictions(tmp_path / "k", k=2)
+    with pytest.raises(ValueError, match="one vocabulary, k and temperature"):
+        TeacherPredictions.join([parts[0], other], tmp_path / "no")
+
+
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
 def test_stored_and_living_teachers_are_one(tmp_path, temperature):
     teacher = _model(8)

@@ -1,0 +1,1 @@
+"""Distillation of language models where text is scarce."""

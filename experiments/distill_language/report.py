@@ -1,0 +1,156 @@
+"""The tables of language models that learn from others."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from experiments.distill_language.config import ARMS, ENSEMBLE, N_GRAM
+from experiments.kit.drawing import save, table, with_deviation
+from experiments.kit.paired import less
+
+Row = Mapping[str, Any]
+_ORDER = (N_GRAM, *ARMS, ENSEMBLE)
+_GROUP_NAMES = ("all", "most frequent quarter", "second", "third", "rarest quarter")
+
+
+def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
+    """Draws perplexities by arm, and returns the tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if by_arm(rows):
+        draw(rows, folder / "arms.png")
+    return "\n\n".join(tables(rows).values())
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Returns the tables of what there is, by name."""
+    found = {}
+    if by_arm(rows):
+        found["arms"] = arms(rows)
+    if any("fidelity" in row for row in rows if row["stage"] == "main"):
+        found["fidelity"] = fidelities(rows)
+    if any(row["stage"] == "trials" for row in rows):
+        found["trials"] = trials(rows)
+    return found
+
+
+def by_arm(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Returns the compared rows of each arm."""
+    main = [row for row in rows if row["stage"] == "main"]
+    found = {arm: [row for row in main if row["arm"] == arm] for arm in _ORDER}
+    return {arm: own for arm, own in found.items() if own}
+
+
+def arms(rows: Sequence[Row]) -> str:
+    """Returns perplexities alone and mixed, and differences from no teacher."""
+    groups = by_arm(rows)
+    lines = []
+    for arm, own in groups.items():
+        seconds = [row["seconds"] for row in own if row.get("seconds")]
+        lines.append(
+            (
+                arm,
+                len(own),
+                with_deviation([row["test"] for row in own], 1),
+                less("none", groups, own, "test", digits=1),
+                with_deviation([row["mixed_test"] for row in own], 1),
+                less("none", groups, own, "mixed_test", digits=1),
+                f"{own[0].get('parameters', 0) / 1e6:.2f}" if seconds else "",
+                f"{np.mean(seconds):.0f}" if seconds else "",
+            )
+        )
+    titles = (
+        "arm",
+        "seeds",
+        "test perplexity",
+        "less `none`, ± 2 standard errors",
+        "mixed with Kneser-Ney 5",
+        "less `none`",
+        "million weights",
+        "seconds",
+    )
+    return table(titles, lines)
+
+
+def fidelities(rows: Sequence[Row]) -> str:
+    """Returns how students differ from their teachers, by word frequency."""
+    lines = []
+    for arm, own in by_arm(rows).items():
+        known = [row["fidelity"] for row in own if "fidelity" in row]
+        for index, name in enumerate(_GROUP_NAMES):
+            parts = [found[index] for found in known if index < len(found)]
+            if parts:
+                lines.append(
+                    (
+                        arm,
+                        name,
+                        *(
+                            f"{np.mean([part[field] for part in parts]):.3f}"
+                            for field in (
+                                "teacher_nll",
+                                "student_nll",
+                                "teacher_calibration",
+                                "student_calibration",
+                            )
+                        ),
+                        f"{100 * np.mean([part['agreement'] for part in parts]):.1f}",
+                        f"{np.mean([part['divergence'] for part in parts]):.3f}",
+                    )
+                )
+    titles = (
+        "arm",
+        "words",
+        "teacher, nats",
+        "student, nats",
+        "teacher, ECE",
+        "student, ECE",
+        "same word, %",
+        "KL, nats",
+    )
+    return table(titles, lines, (0, 1))
+
+
+def trials(rows: Sequence[Row]) -> str:
+    """Returns what temperature and weight were chosen by."""
+    own = [row for row in rows if row["stage"] == "trials"]
+    lines = [
+        (
+            row["arm"],
+            row["temperature"],
+            row["weight"],
+            f"{row['valid']:.1f}",
+            f"{row['mixed_valid']:.1f}",
+        )
+        for row in sorted(own, key=lambda row: row["valid"])
+    ]
+    titles = ("arm", "temperature", "weight", "valid perplexity", "mixed")
+    return table(titles, lines)
+
+
+def draw(rows: Sequence[Row], path: pathlib.Path) -> None:
+    """Draws test perplexities, alone and mixed."""
+    groups = by_arm(rows)
+    figure, panel = plt.subplots(figsize=(8, 4), layout="constrained")
+    for name, title, colour in (
+        ("test", "alone", "#0072b2"),
+        ("mixed_test", "mixed with Kneser-Ney 5", "#d55e00"),
+    ):
+        means = [np.mean([row[name] for row in own]) for own in groups.values()]
+        spread = [np.std([row[name] for row in own]) for own in groups.values()]
+        panel.errorbar(
+            range(len(means)),
+            means,
+            spread,
+            fmt="o",
+            color=colour,
+            capsize=3,
+            label=title,
+        )
+    panel.set_xticks(range(len(groups)), groups, rotation=30, ha="right")
+    panel.set_ylabel("test perplexity")
+    panel.legend()
+    save(figure, path)

@@ -1,0 +1,345 @@
+"""The runs of the study: plain models, teachers, students, peers."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import pathlib
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from experiments.distill_language import models
+from experiments.distill_language.config import (
+    ARMS,
+    ENSEMBLE,
+    FOLDS,
+    GRID,
+    N_GRAM,
+    LanguageConfig,
+)
+from experiments.kit import machine, run_files
+from experiments.kit.grids import command_of
+from experiments.kit.mixture_judge import SPLITS, LogProbs, MixtureJudge
+from experiments.kit.run_list import Run
+from experiments.kit.run_settings import text_digest, training_text
+from rlm_tf import load_model
+from rlm_tf.averaging import TwoTailedAveraging
+from rlm_tf.data import (
+    ContiguousBatches,
+    Corpus,
+    PlacedBatches,
+    contiguous_batches,
+    load_corpus,
+)
+from rlm_tf.evaluation import frequency_groups, token_fidelity
+from rlm_tf.file_errors import naming
+from rlm_tf.models import TeacherPredictions, count_parameters
+from rlm_tf.models.language.interface import language_model_of
+from rlm_tf.restricted import KneserNey
+from rlm_tf.training import (
+    DivergenceGuard,
+    MetricsLog,
+    ResumableBatches,
+    read_metrics_log,
+)
+
+NEEDS = ("name", "arm", "seed", "test", "mixed_test")
+_SECONDS = 120.0
+_MODEL, _PREDICTIONS = "model.keras", "predictions"
+_GROUPS = 4
+# Of what is compared with teachers token by token.
+_MOST_COMPARED = 40_000
+# Settings that say which runs there are.
+_LISTS = ("arms", "temperatures", "weights", "stage")
+
+
+class LanguageRun(NamedTuple):
+    """A run that may begin.
+
+    Attributes:
+        config: The grid that it belongs to.
+        arm: Of `ARMS`, or a peer.
+        temperature: Of KD; 0 where there is no teacher.
+        weight: Likewise.
+        seed: Of weights and dropout; of teachers those behind it.
+    """
+
+    config: LanguageConfig
+    arm: str
+    temperature: float
+    weight: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Of its folder and its row."""
+        how = ""
+        if self.config.stage == "trials":
+            how = f"-t{self.temperature:g}-w{self.weight:g}-{self.config.epochs}epochs"
+        return f"{self.arm}{how}-seed{self.seed}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What identifies the run."""
+        common = dataclasses.asdict(self.config)
+        for name in _LISTS:
+            common.pop(name)
+        own = self._asdict()
+        own.pop("config")
+        return {**common, **own}
+
+
+class Prepared(NamedTuple):
+    """What a run needs.
+
+    Attributes:
+        corpus: The corpus.
+        text: What is trained on.
+        batches: Of it.
+    """
+
+    corpus: Corpus
+    text: np.ndarray
+    batches: ContiguousBatches
+
+
+def runs_of(config: LanguageConfig, seeds: list[int]) -> list[Run]:
+    """Returns the runs of a grid; the n-gram has one seed."""
+    runs: list[LanguageRun] = []
+    for arm in config.arms:
+        teaches = arm in ARMS and "of" in ARMS[arm]
+        settings = [
+            (temperature, weight)
+            for temperature in config.temperatures
+            for weight in config.weights
+        ]
+        for seed in seeds[:1] if arm == N_GRAM else seeds:
+            for temperature, weight in settings if teaches else [(0.0, 0.0)]:
+                runs.append(LanguageRun(config, arm, temperature, weight, seed))
+    return [
+        Run(
+            run.name,
+            run.settings,
+            functools.partial(_prepare, run),
+            functools.partial(_measure, run),
+            NEEDS,
+        )
+        for run in runs
+    ]
+
+
+def _prepare(run: LanguageRun) -> Prepared:
+    keras.utils.set_random_seed(run.seed)
+    corpus = load_corpus(run.config.corpus)
+    text = training_text(corpus, run.config.fraction, run.config.batch_size)
+    return Prepared(corpus, text, _batches(run.config, corpus, text))
+
+
+def _batches(
+    config: LanguageConfig, corpus: Corpus, text: np.ndarray
+) -> ContiguousBatches:
+    eos = corpus.vocabulary.eos_id
+    return contiguous_batches(text, config.batch_size, config.window, prefix=eos)
+
+
+def _measure(
+    run: LanguageRun, prepared: Prepared, folder: pathlib.Path
+) -> dict[str, Any]:
+    """Trains a model, or takes a peer; returns its row."""
+    config, (corpus, text, batches) = run.config, prepared
+    judge = MixtureJudge(corpus, text)
+    chosen: dict[str, Any] = {"arms": run.arm}
+    if run.weight:
+        chosen |= {"temperatures": run.temperature, "weights": run.weight}
+    row: dict[str, Any] = {
+        "name": folder.name,
+        "command": command_of(GRID, config, run.seed, **chosen),
+        **{name: getattr(run, name) for name in LanguageRun._fields[1:]},
+        "stage": config.stage,
+        "train_tokens": len(text),
+        "text_sha256": text_digest(corpus),
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
+    }
+    if run.arm == N_GRAM:
+        n_gram = KneserNey(5).fit(text, len(corpus.vocabulary))
+        log_q = judge.restricted_log_probs(n_gram)
+    elif run.arm == ENSEMBLE:
+        log_q = _mean([judge.log_probs(_read(place)) for place in _plain(run, folder)])
+    else:
+        teacher = _teacher(run, prepared, folder)
+        model = models.arm_model(
+            config,
+            run.arm,
+            text,
+            len(corpus.vocabulary),
+            run.seed,
+            teacher,
+            run.temperature,
+            run.weight,
+        )
+        placed = isinstance(teacher, TeacherPredictions) or run.arm == "soteacher"
+        source = PlacedBatches(batches) if placed else batches
+        with _trained(config, model, source, corpus, folder) as cost:
+            own = language_model_of(model)
+            row |= {"parameters": count_parameters(own), **cost}
+            log_q = judge.log_probs(own)
+            if run.weight and run.arm != "of-n-gram":
+                row["fidelity"] = _fidelity(run, own, prepared, folder)
+            with naming(folder / _MODEL):
+                own.save(folder / _MODEL)
+    found = judge.scores_of(log_q)
+    row |= {
+        "mu": found["mu"],
+        **{split: found[split]["alone"] for split in SPLITS},
+        **{f"mixed_{split}": found[split]["mixed"] for split in SPLITS},
+    }
+    return {**row, "finished": time.strftime("%Y-%m-%d")}
+
+
+# === Teachers ===
+
+
+def _plain(run: LanguageRun, folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the folders of the plain models that teach: those of the next seeds."""
+    number = ARMS[run.arm]["of"] if run.arm in ARMS else FOLDS
+    return [folder.parent / f"none-seed{run.seed + next_}" for next_ in _next(number)]
+
+
+def _next(number: int) -> range:
+    return range(1, 1 + number)
+
+
+def _read(folder: pathlib.Path) -> keras.Model:
+    if not (folder / _MODEL).exists():
+        raise FileNotFoundError(
+            f"{folder / _MODEL} is not there: `python -m experiments.distill_language "
+            "--preset=plain` trains the models that teach, and --preset=small those "
+            "that are trained for it; their files are in the same --output_dir."
+        )
+    return load_model(folder / _MODEL, compile=False)
+
+
+def _teacher(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> Any:
+    """Returns the teacher of an arm: stored predictions, or a model on-policy."""
+    config, (corpus, text, batches) = run.config, prepared
+    of = ARMS[run.arm].get("of")
+    if of is None:
+        return None
+    path = folder / _PREDICTIONS
+    if of == "n-gram":
+        size = len(corpus.vocabulary)
+        return models.stored_n_gram(config, text, size, batches, path)
+    if of == "folds":
+        return _cross_fitted(run, prepared, folder)
+    places = places_of(run, folder)
+    for place in places:
+        if not (place / _MODEL).exists():
+            _read(place)
+    if ARMS[run.arm].get("on_policy"):
+        return _read(places[0])
+    return models.stored(config, places, batches, path, run.temperature)
+
+
+def places_of(run: LanguageRun, folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the folders of the models that teach an arm."""
+    of = ARMS[run.arm]["of"]
+    if of == "soteacher":
+        return [folder.parent / f"soteacher-seed{run.seed + 1}"]
+    if of == "folds":
+        return [folder.parent / "folds" / str(fold) for fold in range(FOLDS)]
+    return _plain(run, folder)
+
+
+def _cross_fitted(
+    run: LanguageRun, prepared: Prepared, folder: pathlib.Path
+) -> TeacherPredictions:
+    """Trains a model without each fifth of the text, which it predicts then.
+
+    One set serves all seeds of students.
+    """
+    config, (corpus, text, _) = run.config, prepared
+    path = folder.parent / "folds" / _PREDICTIONS
+    if path.exists():
+        return TeacherPredictions(path)
+    edges = np.linspace(0, len(text), FOLDS + 1).astype(int)
+    parts = []
+    for fold, place in enumerate(places_of(run, folder)):
+        place.mkdir(parents=True, exist_ok=True)
+        part = text[edges[fold] : edges[fold + 1]]
+        if not (place / _MODEL).exists():
+            rest = np.concatenate([text[: edges[fold]], text[edges[fold + 1] :]])
+            size = len(corpus.vocabulary)
+            model = models.compiled(
+                models.plain_model(config, size, 100 + fold), config
+            )
+            with _trained(config, model, _batches(config, corpus, rest), corpus, place):
+                model.save(place / _MODEL)
+        # Rows of a batch would begin without a past.
+        eos = corpus.vocabulary.eos_id
+        one_row = contiguous_batches(part, 1, config.window, prefix=eos)
+        own = place / _PREDICTIONS
+        parts.append(models.stored(config, [place], one_row, own, run.temperature))
+    return TeacherPredictions.join(parts, path)
+
+
+def _fidelity(
+    run: LanguageRun, model: keras.Model, prepared: Prepared, folder: pathlib.Path
+) -> list[dict[str, float]]:
+    """Returns how a student differs from its teachers: all tokens, and by frequency."""
+    corpus = prepared.corpus
+    teachers = [_read(place) for place in places_of(run, folder)]
+    groups = frequency_groups(prepared.text, len(corpus.vocabulary), _GROUPS)
+    found = token_fidelity(
+        teachers,
+        model,
+        corpus.test[:_MOST_COMPARED],
+        prefix=corpus.vocabulary.eos_id,
+        groups=groups,
+    )
+    return [each._asdict() for each in found]
+
+
+# === Training ===
+
+
+@contextlib.contextmanager
+def _trained(
+    config: LanguageConfig,
+    model: keras.Model,
+    source: Any,
+    corpus: Corpus,
+    folder: pathlib.Path,
+) -> Iterator[dict[str, Any]]:
+    """Trains a model, which has its best weights inside; yields what it took."""
+    log = MetricsLog(folder / "metrics.jsonl", seconds=True)
+    data = ResumableBatches(source)
+    valid = contiguous_batches(
+        corpus.valid, config.batch_size, config.window, prefix=corpus.vocabulary.eos_id
+    ).dataset()
+    averages = TwoTailedAveraging(valid, monitor="nll")
+    guard = DivergenceGuard(recover=True, factor=0.9, also=[averages])
+    kept = [averages, log, guard]
+    run_files.fit_resumably(model, data, folder, config.epochs, kept, _SECONDS)
+    rows = read_metrics_log(log.path)
+    with averages.best(model):
+        yield {
+            "epochs": len(rows),
+            "seconds": rows[-1].get("seconds"),
+            "curve": [row.get("averaged_loss", row.get("nll")) for row in rows],
+        }
+
+
+def _mean(parts: list[LogProbs]) -> LogProbs:
+    """Returns the logarithm of the mean probability."""
+    return {
+        split: np.logaddexp.reduce([part[split].astype(np.float64) for part in parts])
+        - math.log(len(parts))
+        for split in SPLITS
+    }
