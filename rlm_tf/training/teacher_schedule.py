@@ -94,6 +94,12 @@ class TeacherSchedule(keras.callbacks.Callback):
         self.epochs = epochs
         self.number = -1
 
+    def set_model(self, model: keras.Model) -> None:
+        super().set_model(model)
+        if hasattr(model, "teacher_changes"):
+            # A resumed run begins with other weights than those it goes on with.
+            model.teacher_changes = True
+
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         count = len(self.anchors)
         number = min(epoch * count // self.epochs, count - 1)

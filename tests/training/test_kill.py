@@ -29,7 +29,8 @@ def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
         check=False,
     )
     assert completed.returncode == 0, completed.stderr[-4000:]
-    names = ("toy", "lm", "bmi", "bmi_finetuning", "electra", "fine_tuning", "mirrored")
+    names = ("toy", "lm", "bmi", "bmi_finetuning", "electra", "fine_tuning", "teacher")
+    names += ("student", "mirrored")
     for name in names:
         resumed, expected = (
             pickle.loads((tmp_path / f"{run}.pickle").read_bytes())

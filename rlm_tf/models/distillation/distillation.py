@@ -93,6 +93,7 @@ class Distillation(ObjectiveModel):
         self.strategies = [strategy for strategy, _ in pairs]
         self.coefficients = [coefficient for _, coefficient in pairs]
         self.names = term_names(self.strategies)
+        self.teacher_changes = False
         self.set_teacher(teacher)
         check_coefficient(name, "student_weight", student_weight)
         self.student_weight = student_weight
@@ -145,7 +146,8 @@ class Distillation(ObjectiveModel):
 
     @property
     def frozen_models(self) -> list[keras.layers.Layer]:
-        return self.teachers
+        """The teachers; none if their weights change by plan (`TeacherSchedule`)."""
+        return [] if self.teacher_changes else self.teachers
 
     @property
     def losses_and_coefficients(self) -> list[tuple[Strategy, Coefficient]]:

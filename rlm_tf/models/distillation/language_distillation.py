@@ -17,6 +17,7 @@ from rlm_tf.models.distillation.language_teachers import (
 )
 from rlm_tf.models.distillation.own_samples import own_samples, said_of_samples
 from rlm_tf.models.distillation.placed import flat_weights, window_and_places
+from rlm_tf.models.distillation.said import Said
 from rlm_tf.models.distillation.strategies import (
     term_names,
     term_of,
@@ -28,7 +29,6 @@ from rlm_tf.models.language.batch import checked_batch, tokens_of
 from rlm_tf.models.language.stateful_language_model import StatefulLanguageModel
 from rlm_tf.models.language.wrapped_language_model import WrappedLanguageModel
 from rlm_tf.nested_config import made_objects
-from rlm_tf.numerics import multiply_no_nan_log
 from rlm_tf.objective_model.term import (
     Coefficient,
     TermLoss,
@@ -148,7 +148,6 @@ class LanguageDistillation(WrappedLanguageModel):
         name = type(self).__name__
         self._teacher = Untracked(teacher)
         self._teachers: Untracked = Untracked(None)
-        self.teacher_memories: list[Any] = []
         if teacher is None:
             return
         size: int | None
@@ -267,7 +266,7 @@ class LanguageDistillation(WrappedLanguageModel):
         }
 
     def _student_terms(
-        self, window: Any, y: tf.Tensor, sample_weight: Any, said: _Said
+        self, window: Any, y: tf.Tensor, sample_weight: Any, said: Said
     ) -> tuple[dict[str, TermLoss], tf.Tensor, tf.Tensor | None]:
         """Returns the student's own terms, its outputs, and its soft cross-entropy.
 
@@ -290,7 +289,7 @@ class LanguageDistillation(WrappedLanguageModel):
 
     def _said(
         self, window: Any, places: Any, targets: tf.Tensor, sample_weight: Any
-    ) -> _Said:
+    ) -> Said:
         """Returns what the teacher says of each token."""
         name, teacher = type(self).__name__, self.teacher
         if teacher is None:
@@ -301,7 +300,7 @@ class LanguageDistillation(WrappedLanguageModel):
         if not isinstance(teacher, TeacherPredictions):
             teachers: RestrictedTeacher | ModelTeachers = self._teachers.value
             log_probs = tf.stop_gradient(teachers.log_probs(window))
-            return _Said(log_probs, teachers.weights(window, sample_weight))
+            return Said(log_probs, teachers.weights(window, sample_weight))
         if places is None:
             raise ValueError(
                 f"{name}: stored predictions are found by the places of tokens; "
@@ -310,10 +309,10 @@ class LanguageDistillation(WrappedLanguageModel):
             )
         weights = flat_weights(targets, sample_weight)
         found = teacher.at(tf.reshape(places, [-1]), targets, weights > 0)
-        return _Said(found, weights, teacher.vocabulary_size)
+        return Said(found, weights, teacher.vocabulary_size)
 
     def _strategy_term(
-        self, strategy: Strategy, said: _Said, logits: tf.Tensor, targets: tf.Tensor
+        self, strategy: Strategy, said: Said, logits: tf.Tensor, targets: tf.Tensor
     ) -> TermLoss:
         if not isinstance(said.given, LumpedProbs):
             pair = said.given, logits
@@ -355,38 +354,6 @@ def _times(coefficient: Coefficient, share: float) -> Coefficient:
     if callable(coefficient):
         return lambda step: share * tf.cast(coefficient(step), tf.float32)
     return share * coefficient
-
-
-class _Said:
-    """What a teacher says of N tokens.
-
-    Args:
-        given: Log-probabilities `[N, V]`, or lumped ones.
-        weights: `[N]`, what each token counts.
-        size: V of lumped ones.
-    """
-
-    def __init__(
-        self,
-        given: tf.Tensor | LumpedProbs,
-        weights: tf.Tensor,
-        size: int | None = None,
-    ) -> None:
-        self.given = given
-        self.weights = weights
-        self._size = size
-
-    def probs(self) -> tf.Tensor | LumpedProbs:
-        """Returns what `joint_soft` takes."""
-        is_lumped = isinstance(self.given, LumpedProbs)
-        return self.given if is_lumped else tf.exp(self.given)
-
-    def entropy(self) -> tf.Tensor:
-        """Returns `-sum p ln p`, `[N]`, nats."""
-        if isinstance(self.given, LumpedProbs):
-            return self.given.entropy(self._size)
-        own = multiply_no_nan_log(tf.exp(self.given), self.given)
-        return -tf.reduce_sum(own, axis=-1)
 
 
 def _is_plain(strategy: Strategy) -> bool:
