@@ -14,7 +14,7 @@ from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim
-from rlm_tf.commands.distil import distil
+from rlm_tf.commands.distillation.distilling import distil
 from rlm_tf.commands.distillation.results import Distilled
 from rlm_tf.commands.distillation.settings import DistilSettings, share_of
 from rlm_tf.commands.model_folder import VOCABULARY, load_folder

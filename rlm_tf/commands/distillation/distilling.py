@@ -1,0 +1,137 @@
+"""Distils: a student on a teacher, the same student alone, and a table of both."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import keras
+
+    from rlm_tf.commands.distillation.results import Distilled
+
+
+def distil(
+    teacher: Any,
+    student: Any,
+    train: Any,
+    *,
+    valid: Any = None,
+    test: Any = None,
+    losses: Any = None,
+    student_weight: Any = None,
+    epochs: int,
+    export: str | os.PathLike[str] | None = None,
+    vocabulary: Any = None,
+    optimizer: keras.optimizers.Optimizer | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    batch_size: int | None = None,
+    window: int = 35,
+    temperature: float = 1.0,
+    overwrite: bool = False,
+    seed: int = 0,
+    verbose: int = 1,
+) -> Distilled:
+    """Trains a student on a teacher, and the same student alone.
+
+    What the student is worth is seen beside its teacher, and beside what it would have
+    been without: the table of the result has parameters, megabytes, milliseconds of one
+    prediction, accuracy or perplexity, negative log-likelihood, calibration error, and
+    how often it says what its teacher says. Both have the same first weights, and those
+    of their best epoch on validation data in the end.
+
+    Args:
+        teacher: A classifier whose outputs are logits, or a language model; or a list,
+            whose probabilities are averaged.
+        student: A model, which is not changed; or, of language models, the share of the
+            teacher's widths that it has.
+        train: Of classifiers arrays `(x, labels)`, or what `ResumableBatches` takes,
+            such as `ImageBatches`; of language models tokens int `[N]`, or a `Corpus`.
+        valid: Of classifiers arrays `(x, labels)`, of language models tokens; a
+            `Corpus` has its own.
+        test: The same, for the table; None: that of the corpus, or `valid`.
+        losses: Strategies of `rlm_tf.distillation`, or pairs of one and its
+            coefficient. None: 0.5 times KD, at temperature 4 of classifiers, 1 of
+            language models.
+        student_weight: Of labels, or of the text; None: 0.5.
+        epochs: Passes over the training data, of each of both trainings.
+        export: Folder of a SavedModel of the student, to be made.
+        vocabulary: Of language models; a `Corpus` has its own. An export needs one.
+        optimizer: None: Adam at 0.001, of language models at 0.003.
+        folder: Of checkpoints and stored predictions: a killed run goes on. None: it
+            begins anew.
+        batch_size: None: 64 examples, or 20 rows of text.
+        window: Tokens of a window of text.
+        temperature: That the export divides a classifier's logits by, such as that of
+            `rlm_tf.evaluation.fit_temperature`.
+        overwrite: Whether an export is replaced.
+        seed: Of order and dropout.
+        verbose: 1: some lines of progress are printed; 0: none.
+
+    Raises:
+        ValueError: If models and data do not fit.
+        FileExistsError: If the export is there.
+    """
+    import numpy as np
+
+    from rlm_tf.commands.distillation.classifiers import distil_classifier
+    from rlm_tf.commands.distillation.language import distil_language
+    from rlm_tf.data import Corpus
+    from rlm_tf.models.distillation.shrunk import shrunk
+    from rlm_tf.serving import export_classifier, export_language_model
+    from rlm_tf.serving.export_path import check_export_path
+
+    teachers = list(teacher) if isinstance(teacher, list | tuple) else [teacher]
+    if export is not None:
+        check_export_path(export, overwrite)
+    if isinstance(train, Corpus):
+        valid = train.valid if valid is None else valid
+        test = train.test if test is None else test
+        vocabulary = train.vocabulary if vocabulary is None else vocabulary
+        train = train.train
+    if valid is None:
+        raise ValueError("distil: give `valid`, which epochs are chosen on.")
+    is_language = isinstance(train, np.ndarray) and train.ndim == 1
+    if isinstance(student, float | int):
+        if not is_language:
+            raise ValueError(
+                "distil: classifiers say no widths; `student` must be a model, found "
+                f"{student!r}."
+            )
+        student = shrunk(teachers[0], float(student))
+    place = None if folder is None else pathlib.Path(folder)
+    given: dict[str, Any] = {
+        "losses": losses,
+        "student_weight": student_weight,
+        "epochs": epochs,
+        "optimizer": optimizer,
+        "folder": place,
+        "seed": seed,
+        "verbose": verbose,
+    }
+    if not is_language:
+        found = distil_classifier(
+            teachers, student, train, valid, test, batch_size=batch_size or 64, **given
+        )
+        if export is not None:
+            export_classifier(
+                found.student, export, temperature=temperature, overwrite=overwrite
+            )
+        return found
+    if export is not None and vocabulary is None:
+        raise ValueError("distil: an export answers strings; give `vocabulary`.")
+    found = distil_language(
+        teachers,
+        student,
+        train,
+        np.asarray(valid),
+        None if test is None else np.asarray(test),
+        prefix=0 if vocabulary is None else vocabulary.eos_id,
+        batch_size=batch_size or 20,
+        window=window,
+        **given,
+    )
+    if export is not None:
+        export_language_model(found.student, vocabulary, export, overwrite=overwrite)
+    return found
