@@ -15,8 +15,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from rlm_tf import load_model
 from rlm_tf.command_line import run_lock
 from rlm_tf.commands import compare, settings, using
+from rlm_tf.commands.distillation import running as distilling
+from rlm_tf.commands.distillation.settings import (
+    DistilSettings,
+    check_distil_settings,
+)
 from rlm_tf.commands.model_folder import load_folder
 from rlm_tf.commands.settings import TrainSettings
 from rlm_tf.commands.training import fitting, reading, running
@@ -422,3 +428,24 @@ def test_a_killed_run_goes_on_to_the_same_numbers(small, trained, tmp_path):
         for path in (folder, trained)
     )
     assert found == whole
+
+
+def test_it_teaches_a_model_of_half_its_width(trained, small, tmp_path, capsys):
+    wanted = DistilSettings(
+        teacher=(str(trained),),
+        student="0.5",
+        export=str(tmp_path / "served"),
+        output_dir=str(tmp_path / "run"),
+        epochs=1,
+    )
+    check_distil_settings(wanted)
+    distilling.run(wanted)
+    shown = capsys.readouterr().out
+    assert "perplexity" in shown and "| student alone |" in shown
+    student = load_model(tmp_path / "run" / "student.keras")
+    assert student.cell.units == 8
+    vocabulary = (tmp_path / "run" / "vocabulary.txt").read_bytes()
+    assert vocabulary == (trained / "vocabulary.txt").read_bytes()
+    served = tf.saved_model.load(str(tmp_path / "served"))
+    answer = served.signatures["score"](texts=tf.constant(["The class is called."]))
+    assert np.isfinite(answer["total"]).all()
