@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objective_model.row_weights import WeightsOfRows
 
@@ -170,3 +171,21 @@ def checked_number(model: str, option: str, value: Any) -> float:
         except (TypeError, ValueError):
             pass
     raise ValueError(f"{model}: `{option}` must be one number, found {value!r}.")
+
+
+def checked_counts(model: str, option: str, value: Any) -> int | tuple[int, int]:
+    """Returns K or (N, M), numbers of samples, as Python's integers.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    if not isinstance(value, Sequence):
+        check_integer(model, option, value, 1)
+        return int(value)
+    if len(value) != 2:
+        raise ValueError(
+            f"{model}: `{option}` must be one integer or two, found {value}."
+        )
+    for place, count in enumerate(value):
+        check_integer(model, f"{option}[{place}]", count, 1)
+    return int(value[0]), int(value[1])

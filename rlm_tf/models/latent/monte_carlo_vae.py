@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_shapes
+from rlm_tf.checks import check_shapes
 from rlm_tf.layers.basic.batch_average import BatchAverage
 from rlm_tf.layers.latent.latents import Latents
 from rlm_tf.metrics.declared import Direction, declared
@@ -25,6 +25,7 @@ from rlm_tf.models.latent.latent_variable_model import (
     LatentVariableModel,
     check_latent_size,
     check_layers,
+    checked_counts,
     checked_number,
     log_likelihood,
 )
@@ -125,7 +126,7 @@ class MonteCarloVAE(LatentVariableModel):
         self.decoder = decoder
         self.objective = objective
         self.estimator = estimator
-        self.num_samples = _sample_counts(num_samples)
+        self.num_samples = checked_counts("MonteCarloVAE", "num_samples", num_samples)
         self.lambda_ = checked_number("MonteCarloVAE", "lambda_", lambda_)
         self.alpha = checked_number("MonteCarloVAE", "alpha", alpha)
         self.grouping = grouping
@@ -336,25 +337,6 @@ class MonteCarloVAE(LatentVariableModel):
 
 
 # === Checks ===
-
-
-def _sample_counts(num_samples: Any) -> int | tuple[int, int]:
-    """Returns K or (N, M) as Python's integers.
-
-    Raises:
-        ValueError: If it is neither.
-    """
-    name = "MonteCarloVAE"
-    if not isinstance(num_samples, Sequence):
-        check_integer(name, "num_samples", num_samples, 1)
-        return int(num_samples)
-    if len(num_samples) != 2:
-        raise ValueError(
-            f"{name}: `num_samples` must be one integer or two, found {num_samples}."
-        )
-    for place, count in enumerate(num_samples):
-        check_integer(name, f"num_samples[{place}]", count, 1)
-    return int(num_samples[0]), int(num_samples[1])
 
 
 def _check_options(model: MonteCarloVAE) -> None:
