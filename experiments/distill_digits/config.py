@@ -8,7 +8,6 @@ from typing import Any
 
 from experiments.kit.grids import Grid
 from rlm_tf.command_line.flags import setting
-from rlm_tf.distillation.recipes import RECIPES
 
 # Of the exact sum: as many nats at the start as the authors' 1e-5 of theirs.
 _EXACT = 8e-4
@@ -41,7 +40,10 @@ NETWORKS: Mapping[str, dict[str, Any]] = {
     "wrn-10-1": {"depth": 10, "widen": 1},
 }
 # `alone`: labels alone; `rco`: KD from the teacher's stages; the others `recipe`'s.
-METHODS = ("alone", "rco", *RECIPES)
+METHODS = (
+    *("alone", "rco", "kd", "fitnet", "at", "sp", "cc", "vid", "rkd", "pkt"),
+    *("ft", "nst", "ab", "crd", "sskd", "dkd", "dist"),
+)
 SOTEACHERS = ("no-CR", "no-LR", "soteacher", "soteacher-authors")
 
 

@@ -19,6 +19,7 @@ PAGES = {
     "plot.png": "",
     "saved_models/README.md": "# Serving\n",
     "experiments/README.md": "# Studies\n",
+    "rlm_tf/distillation/README.md": "# Teachers and students\n",
     "rlm_tf/__init__.py": (
         '"""A library."""\n\n__all__ = ["double"]\n\n\n'
         'def double(x: float) -> float:\n    """Returns twice a number."""\n'

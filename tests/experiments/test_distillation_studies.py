@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from experiments.distill_digits import report as digits_report
+from experiments.distill_digits.config import METHODS, TEACHERS
 from experiments.distill_digits.config import PRESETS as DIGITS
-from experiments.distill_digits.config import TEACHERS
 from experiments.distill_digits.data import drawn as drawn_digits
 from experiments.distill_digits.running import runs_of as digits_runs
 from experiments.distill_language import report as language_report
@@ -24,6 +24,7 @@ from experiments.mixed_features.instances import drawn
 from experiments.mixed_features.networks import PatchNetworks, transformed
 from experiments.mixed_features.report import tables
 from experiments.mixed_features.training import Terms, learn, teach
+from rlm_tf.distillation.recipes import RECIPES
 from rlm_tf.evaluation import TokenFidelity
 from tests.experiments.binaries import run_binary
 from tests.references.distillation_reference import ORACLE
@@ -152,6 +153,11 @@ def test_mixed_features_from_end_to_end(tmp_path):
 
 
 # === distill_digits ===
+
+
+def test_every_recipe_is_a_method():
+    """`config` names them itself, as flags are read without TensorFlow."""
+    assert METHODS == ("alone", "rco", *RECIPES)
 
 
 def test_digits_of_a_seed_are_parts_of_all():

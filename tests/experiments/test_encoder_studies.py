@@ -298,11 +298,13 @@ def _task_row(arm, seed, restart, accuracy, task="sst2-tenth"):
         "test": {"accuracy": accuracy},
         "seconds": 10.0,
         "peers": peers,
+        "imm_coverage": 0.9 if arm == "imm" else 0.0,
+        "imm_count": 5.5 if arm == "imm" else 0.0,
     }
 
 
 def test_report_of_tasks_averages_restarts_and_pairs_seeds(tmp_path):
-    gains = {"none": 0.0, "mlm": 0.01, "imm": 0.03}
+    gains = {"none": 0.0, "mlm-tenth": 0.02, "mlm": 0.01, "imm": 0.03}
     rows = [
         _task_row(arm, seed, restart, 0.6 + gain + 0.02 * restart + 0.001 * seed)
         for arm, gain in gains.items()
@@ -310,13 +312,13 @@ def test_report_of_tasks_averages_restarts_and_pairs_seeds(tmp_path):
         for restart in (0, 1)
     ]
     rows += [_task_row("none", 1, 0, 0.52, "cola")]
-    rows[-3] |= {"imm_coverage": 0.9, "imm_count": 5.5}
     text = imm_bert_report.report(rows, tmp_path)
     assert "| sst2-tenth | accuracy | none | 3 | 61.2 ± 0.1 |  |" in text
-    shown = "| imm | 3 | 64.2 ± 0.1 | **+3.0 ± 0.0** | **+2.0 ± 0.0** | 10 ± 0 |  |"
+    gained = "**+3.0 ± 0.0** | **+1.0 ± 0.0** | **+2.0 ± 0.0**"
+    shown = f"| imm | 3 | 64.2 ± 0.1 | {gained} | 10 ± 0 |  |"
     assert shown in text
     assert "| sst2-tenth | accuracy | tf-idf, linear | 3 | 75.0 ± 0.0 |" in text
-    assert "| sst2-tenth | imm | 1 | 90.0 | 5.5 |" in text
+    assert "| sst2-tenth | imm | 6 | 90.0 ± 0.0 | 5.5 ± 0.0 |" in text
     assert "| cola | accuracy | none | 1 | 52.0 |" in text and "| 52.1 ± 4 |" in text
 
 
@@ -338,7 +340,7 @@ def test_mistakes_in_settings_of_imm_bert(change, message):
 def test_fine_tuning_needs_an_encoder(tmp_path):
     config = dataclasses.replace(IMM_BERT["smoke"], encoders_dir=str(tmp_path))
     runs = imm_bert_runs(config, [1])
-    assert len({run.name for run in runs}) == len(runs) == 4
+    assert len({run.name for run in runs}) == len(runs) == 6
     with pytest.raises(FileNotFoundError, match="--preset=generators` trains it"):
         runs[0].prepare()
 
