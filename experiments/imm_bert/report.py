@@ -22,6 +22,9 @@ PUBLISHED = {
     ("mrpc", "none"): "88.9 ± 2",
     ("mrpc", "mlm"): "89 ± 1",
     ("mrpc", "imm-k5"): "90 ± 1",
+    ("qnli", "none"): "90.5 ± 2",
+    ("qnli", "mlm"): "91.0 ± 2",
+    ("qnli", "imm-k5"): "93.5 ± 1",
     ("rte", "none"): "66 ± 2",
     ("rte", "mlm"): "68 ± 2",
     ("rte", "imm-k5"): "71 ± 1",
@@ -44,6 +47,11 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             order=_ORDER,
             bases=("none", "mlm-tenth", "mlm"),
             published=PUBLISHED,
+        )
+    of_checkpoints = [row for row in rows if row.get("checkpoint")]
+    if of_checkpoints:
+        found["checkpoints"] = task_table(
+            of_checkpoints, order=_ORDER, bases=("none", "mlm"), published=PUBLISHED
         )
     if any(map(_matches, scored)):
         found["matched"] = matched(scored)
@@ -76,8 +84,8 @@ def _matches(row: Row) -> bool:
 
 
 def scored_rows(rows: Sequence[Row]) -> list[Row]:
-    """Returns the rows of models that were fine-tuned."""
-    return [row for row in rows if "hours" not in row]
+    """Returns the rows of encoders of ours that were fine-tuned."""
+    return [row for row in rows if "hours" not in row and not row.get("checkpoint")]
 
 
 def projections(rows: Sequence[Row]) -> str:

@@ -30,6 +30,7 @@ from rlm_tf.commands.encoders.examples import Examples
 from rlm_tf.data import LabelledBatches, MaskedCopy, Vocabulary
 from rlm_tf.models import MaskedLanguageModel, SequenceClassifier
 from rlm_tf.models.encoders.other_dropout import masked_with_dropout
+from rlm_tf.models.encoders.published_bert import read_bert, weights_of
 
 
 class TaskRun(NamedTuple):
@@ -57,13 +58,31 @@ class TaskRun(NamedTuple):
     @property
     def encoder(self) -> pathlib.Path:
         """The folder of the encoder."""
+        if self.config.checkpoint:
+            return pathlib.Path(self.config.checkpoint)
         folder = pathlib.Path(self.config.encoders_dir)
         return folder / self.config.encoder.format(seed=self.seed)
+
+    @property
+    def checkpoint(self) -> str:
+        """The name of the published encoder's folder; of ours "".
+
+        Where encoders are says nothing of them.
+        """
+        return self.encoder.absolute().name if self.config.checkpoint else ""
+
+    @property
+    def name(self) -> str:
+        """Of its row and its folder."""
+        own = f"{self.task}-{self.arm}-seed{self.seed}-restart{self.restart}"
+        return f"{self.checkpoint}-{own}" if self.checkpoint else own
 
     @property
     def settings(self) -> dict[str, Any]:
         """What identifies the run."""
         file = self.encoder / "model.keras"
+        if self.checkpoint:
+            file = weights_of(self.encoder)
         digest = (
             hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
         )
@@ -72,8 +91,8 @@ class TaskRun(NamedTuple):
             **self.chosen,
             "seed": self.seed,
             "restarts": self.restart,
-            # Where encoders are says nothing of them.
             "encoders_dir": None,
+            "checkpoint": self.checkpoint,
             "encoder_sha256": digest,
         }
 
@@ -91,7 +110,7 @@ def runs_of(config: FinetuneConfig, seeds: list[int]) -> list[Run]:
     ]
     return [
         Run(
-            f"{run.task}-{run.arm}-seed{run.seed}-restart{run.restart}",
+            run.name,
             run.settings,
             functools.partial(prepare, run),
             functools.partial(train, run),
@@ -139,7 +158,19 @@ def prepare(run: TaskRun) -> Prepared:
 
     Raises:
         FileNotFoundError: If there is no encoder.
+        ValueError: If it is a published one without a head of masked words, for an arm
+            that has them.
     """
+    if run.checkpoint:
+        with native_silence():
+            bert = read_bert(run.encoder, dropout=DROPOUT)
+        if ARMS[run.arm] and not bert.has_head:
+            raise ValueError(
+                f"--checkpoint={run.encoder} has no head of masked words "
+                f"(cls.predictions), which the arm {run.arm} needs."
+            )
+        examples = read_task(run.task, run.seed)
+        return Prepared(bert.model, bert.vocabulary, examples)
     if not (run.encoder / "model.keras").exists():
         raise FileNotFoundError(
             f"{run.encoder / 'model.keras'} is not there (--encoders_dir): `python -m "
@@ -174,6 +205,7 @@ def train(run: TaskRun, prepared: Prepared, folder: pathlib.Path) -> dict[str, A
         "command": command_of(GRID, config, run.seed, **run.chosen),
         **{name: getattr(run, name) for name in ("arm", "task", "seed", "restart")},
         "examples": len(examples.train),
+        **({"checkpoint": run.checkpoint} if run.checkpoint else {}),
         **found,
         # The same for all arms.
         "peers": peers(run.task, examples),
@@ -216,7 +248,10 @@ def _pre_training_text(config: FinetuneConfig, vocabulary: Vocabulary) -> np.nda
     anything.
     """
     names = ("corpus", "fraction", "pieces")
-    text = read_encoder_text(EncoderConfig(**{n: getattr(config, n) for n in names}))
+    text = read_encoder_text(
+        EncoderConfig(**{n: getattr(config, n) for n in names}),
+        vocabulary if config.checkpoint else None,
+    )
     if text.vocabulary.tokens != vocabulary.tokens:
         raise ValueError(
             f"--corpus={config.corpus} and --pieces={config.pieces} make another "

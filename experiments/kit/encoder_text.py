@@ -21,7 +21,7 @@ class EncoderText(NamedTuple):
     """Rows of pieces.
 
     Attributes:
-        vocabulary: Learnt from the training text.
+        vocabulary: Learnt from the training text, or given.
         train: To learn from.
         valid: To look at while training, and to choose on.
         test: To be judged on.
@@ -35,10 +35,16 @@ class EncoderText(NamedTuple):
     digest: str
 
 
-def read_encoder_text(config: EncoderConfig) -> EncoderText:
+def read_encoder_text(
+    config: EncoderConfig, vocabulary: Vocabulary | None = None
+) -> EncoderText:
     """Reads a corpus, and returns its text in rows.
 
     Articles of WikiText are documents; of other corpora the whole is one.
+
+    Args:
+        config: Which corpus, how much of it, rows of what length.
+        vocabulary: What cuts the text; None: learnt from the training text.
     """
     corpus = load_corpus(config.corpus)
     train = corpus.train[: int(len(corpus.train) * config.fraction)]
@@ -51,7 +57,7 @@ def read_encoder_text(config: EncoderConfig) -> EncoderText:
         plain[name] = articles(text) if is_wiki else text
         digest.update(plain[name].encode())
     with native_silence():
-        vocabulary = encoder_vocabulary(plain["train"], config.pieces)
+        vocabulary = vocabulary or encoder_vocabulary(plain["train"], config.pieces)
         rows = {
             name: Segments(
                 text,

@@ -30,6 +30,7 @@ TASKS: Mapping[str, Task] = {
     "cola": Task("cola", ("matthews", "accuracy")),
     "rte": Task("rte", length=128),
     "mrpc": Task("mrpc", ("f1", "accuracy"), length=128),
+    "qnli": Task("qnli", length=128),
     # Needs no files.
     "docs-halves": Task("python-docs", train=80, length=16),
 }

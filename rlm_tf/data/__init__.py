@@ -33,6 +33,7 @@ from rlm_tf.data.synthetic.mixed_features import MixedFeatures, MixedSample
 from rlm_tf.data.synthetic.reverse_copy import ReverseCopy
 from rlm_tf.data.synthetic.topic_source import TopicSource
 from rlm_tf.data.synthetic.uniform_symbols import UniformSymbols
+from rlm_tf.data.text.bert_vocabulary import BertVocabulary, bert_vocabulary
 from rlm_tf.data.text.corpora import Corpus, corpus_names, load_corpus, load_text_corpus
 from rlm_tf.data.text.corpus_summary import CorpusSummary, SplitSizes
 from rlm_tf.data.text.special_tokens import (
@@ -43,6 +44,7 @@ from rlm_tf.data.text.special_tokens import (
 from rlm_tf.data.text.vocabulary import Vocabulary
 
 __all__ = [
+    "BertVocabulary",
     "ContiguousBatches",
     "Corpus",
     "CorpusSummary",
@@ -72,6 +74,7 @@ __all__ = [
     "UniformSymbols",
     "VariableWindows",
     "Vocabulary",
+    "bert_vocabulary",
     "cifar100",
     "contiguous_batches",
     "corpus_names",

@@ -34,6 +34,7 @@ from rlm_tf.models.encoders.generator_encoder import generator_encoder
 from rlm_tf.models.encoders.induced_fine_tuning import InducedFineTuning
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 from rlm_tf.models.encoders.prefix_predictor import PrefixPredictor
+from rlm_tf.models.encoders.published_bert import PublishedBert, read_bert
 from rlm_tf.models.encoders.sampled_prefixes import SampledPrefixes
 from rlm_tf.models.encoders.sequence_classifier import (
     SequenceClassifier,
@@ -86,6 +87,7 @@ __all__ = [
     "ObjectiveModel",
     "OwnContexts",
     "PrefixPredictor",
+    "PublishedBert",
     "RecurrentLanguageModel",
     "RegularizedLanguageModel",
     "ReinforceIMM",
@@ -112,5 +114,6 @@ __all__ = [
     "published_ratio",
     "published_reinforce_ratio",
     "ratio_from_coefficient",
+    "read_bert",
     "width_for_budget",
 ]

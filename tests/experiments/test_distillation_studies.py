@@ -157,7 +157,7 @@ def test_mixed_features_from_end_to_end(tmp_path):
 
 def test_every_recipe_is_a_method():
     """`config` names them itself, as flags are read without TensorFlow."""
-    assert METHODS == ("alone", "rco", *RECIPES)
+    assert ("alone", "rco", *RECIPES) == METHODS
 
 
 def test_digits_of_a_seed_are_parts_of_all():

@@ -18,11 +18,6 @@ from experiments.electra.gradients import TermNorms, variables_of_parts
 from experiments.electra.naming import standalone_name
 from experiments.electra.pretraining import runs_of
 from experiments.electra.standalone import first_rows, n_gram_detector
-from experiments.imm_bert import projecting
-from experiments.imm_bert import report as imm_bert_report
-from experiments.imm_bert.config import PRESETS as IMM_BERT
-from experiments.imm_bert.config import FinetuneConfig
-from experiments.imm_bert.training import runs_of as imm_bert_runs
 from experiments.kit.encoder_text import EncoderText, articles
 from rlm_tf.data import Segments, encoder_vocabulary
 from rlm_tf.evaluation import CorruptedText
@@ -282,83 +277,6 @@ def test_norms_of_gradients_before_clipping(embeddings):
                 expected[f"norm_{name}_{part}"] = math.sqrt(sum(squares))
     assert logs == pytest.approx(expected, rel=1e-4)
     assert len(logs) == {"shared": 4, "separate": 2}[embeddings]
-
-
-# === imm_bert ===
-
-
-def _task_row(arm, seed, restart, accuracy, task="sst2-tenth"):
-    peers = {"tfidf": {"accuracy": 0.75}, "majority": {"accuracy": 0.5}}
-    return {
-        "name": f"{task}-{arm}-{seed}-{restart}",
-        "arm": arm,
-        "task": task,
-        "seed": seed,
-        "restart": restart,
-        "test": {"accuracy": accuracy},
-        "seconds": 10.0,
-        "peers": peers,
-        "imm_coverage": 0.9 if arm == "imm" else 0.0,
-        "imm_count": 5.5 if arm == "imm" else 0.0,
-    }
-
-
-def test_report_of_tasks_averages_restarts_and_pairs_seeds(tmp_path):
-    gains = {"none": 0.0, "mlm-tenth": 0.02, "mlm": 0.01, "imm": 0.03}
-    rows = [
-        _task_row(arm, seed, restart, 0.6 + gain + 0.02 * restart + 0.001 * seed)
-        for arm, gain in gains.items()
-        for seed in (1, 2, 3)
-        for restart in (0, 1)
-    ]
-    rows += [_task_row("none", 1, 0, 0.52, "cola")]
-    text = imm_bert_report.report(rows, tmp_path)
-    assert "| sst2-tenth | accuracy | none | 3 | 61.2 ± 0.1 |  |" in text
-    gained = "**+3.0 ± 0.0** | **+1.0 ± 0.0** | **+2.0 ± 0.0**"
-    shown = f"| imm | 3 | 64.2 ± 0.1 | {gained} | 10 ± 0 |  |"
-    assert shown in text
-    assert "| sst2-tenth | accuracy | tf-idf, linear | 3 | 75.0 ± 0.0 |" in text
-    assert "| sst2-tenth | imm | 6 | 90.0 ± 0.0 | 5.5 ± 0.0 |" in text
-    assert "| cola | accuracy | none | 1 | 52.0 |" in text and "| 52.1 ± 4 |" in text
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"arms": ()}, "--arms must name at least one"),
-        ({"tasks": ("sst3",)}, "--tasks must be some of sst2-tenth, .*; found sst3"),
-        ({"restarts": 0}, "--restarts must be positive"),
-    ],
-)
-def test_mistakes_in_settings_of_imm_bert(change, message):
-    for config in IMM_BERT.values():
-        config.check()
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(FinetuneConfig(), **change).check()
-
-
-def test_fine_tuning_needs_an_encoder(tmp_path):
-    config = dataclasses.replace(IMM_BERT["smoke"], encoders_dir=str(tmp_path))
-    runs = imm_bert_runs(config, [1])
-    assert len({run.name for run in runs}) == len(runs) == 6
-    with pytest.raises(FileNotFoundError, match="--preset=generators` trains it"):
-        runs[0].prepare()
-
-
-@pytest.mark.landing
-def test_hours_at_the_size_of_table_3(tmp_path, monkeypatch):
-    tiny = {**projecting._BERT, "num_layers": 1, "width": 8, "num_heads": 2}
-    monkeypatch.setattr(projecting, "_BERT", tiny)
-    monkeypatch.setattr(projecting, "_PIECES", 40)
-    config = dataclasses.replace(IMM_BERT["paper"], project_steps=1)
-    names = [run.name for run in imm_bert_runs(config, [1, 2])]
-    assert names == [f"project-{arm}" for arm in config.arms]
-    found = {"arm": "imm", **projecting.project("imm", config, 1)}
-    # Three epochs of 8,551 examples in steps of 32.
-    hours = 3 * 8551 / 32 * found["step_seconds"] / 3600
-    assert found["hours"]["cola"] == pytest.approx(hours)
-    text = imm_bert_report.report([found], tmp_path)
-    assert "| imm | 1 x 8 |" in text and "| hours of qnli |" in text
 
 
 # === Both ===

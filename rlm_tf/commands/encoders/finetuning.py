@@ -47,6 +47,8 @@ _STEPS, _LEAST_EPOCHS, _MOST_EPOCHS = 600, 3, 20
 # The length of most texts, and most tokens of a row.
 _MOST_TEXTS, _MOST_LENGTH, _LEAST_LENGTH = 0.95, 256, 16
 _BETA_2, _EPSILON = 0.98, 1e-6
+# Of AdaMax: for encoders of ours, and for published ones, which are larger.
+_RATE, _PUBLISHED_RATE = 1e-3, 5e-5
 
 
 def run(settings: FinetuneSettings) -> None:
@@ -104,6 +106,11 @@ class Run:
         epochs = self._epochs(examples, trained, batches["train"])
         with distribution.strategy(settings.strategy).scope():
             model = self._build(examples, trained)
+        print(
+            f"training: {number_of('epoch', epochs)} of {batches['train'].steps:,} "
+            f"steps, rate {self._rate(trained):g}",
+            flush=True,
+        )
         fitted, best_epoch = self._fit(model, batches, epochs)
         self._finish(model, trained, examples, batches, length, fitted, best_epoch)
 
@@ -127,6 +134,7 @@ class Run:
         self, examples: labelled.Examples, trained: TrainedEncoder
     ) -> SequenceClassifier:
         settings, train = self.settings, examples.train
+        rate = self._rate(trained)
         keras.utils.set_random_seed(settings.seed)
         model = SequenceClassifier(
             with_dropout(encoder_of(trained.model), settings.dropout),
@@ -138,7 +146,7 @@ class Run:
 
         def adamax(factor: float) -> keras.optimizers.Optimizer:
             return keras.optimizers.Adamax(
-                factor * settings.learning_rate, beta_2=_BETA_2, epsilon=_EPSILON
+                factor * rate, beta_2=_BETA_2, epsilon=_EPSILON
             )
 
         decay = settings.rate_decay
@@ -146,6 +154,12 @@ class Run:
             adamax(1.0) if decay == 1.0 else layerwise_decay(model, adamax, decay)
         )
         return model
+
+    def _rate(self, trained: TrainedEncoder) -> float:
+        given = self.settings.learning_rate
+        if given is not None:
+            return given
+        return _PUBLISHED_RATE if trained.is_published else _RATE
 
     def _epochs(
         self,
@@ -180,11 +194,7 @@ class Run:
         keep = KeepBest("val_accuracy", "max", ties="last")
         if model.is_regression:
             keep = KeepBest("val_squared_error")
-        print(
-            f"training: {number_of('epoch', epochs)} of {train.steps:,} steps, rate "
-            f"{settings.learning_rate:g}; the best by {keep.monitor} is kept",
-            flush=True,
-        )
+        print(f"the best epoch by {keep.monitor} is kept", flush=True)
         fitted = fitting.fit(
             model,
             ResumableBatches(train),
@@ -268,7 +278,8 @@ def _length(train: LabelledTexts, trained: TrainedEncoder) -> int:
     """Returns a length that most texts fit into."""
     rows = LabelledBatches(train, trained.vocabulary, _MOST_LENGTH, 1)
     sizes = (rows.tokens != 0).sum(axis=1)
-    return int(max(np.quantile(sizes, _MOST_TEXTS, method="higher"), _LEAST_LENGTH))
+    length = max(np.quantile(sizes, _MOST_TEXTS, method="higher"), _LEAST_LENGTH)
+    return int(min(length, encoder_of(trained.model).max_length))
 
 
 def _classes(train: LabelledTexts) -> str:

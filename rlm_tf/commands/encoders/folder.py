@@ -12,9 +12,15 @@ import keras
 from rlm_tf.command_line.json_files import read_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.fitting import CHECKPOINTS, METRICS
-from rlm_tf.commands.encoders.settings import ENCODER, RESULTS, check_encoder_folder
+from rlm_tf.commands.encoders.settings import (
+    ENCODER,
+    RESULTS,
+    check_encoder_folder,
+    is_published,
+)
 from rlm_tf.data import Vocabulary
 from rlm_tf.loading import load_model
+from rlm_tf.models.encoders.published_bert import read_bert, weights_of
 
 PLAN = "plan.json"
 MODEL = "model.keras"
@@ -38,38 +44,42 @@ _NO_SETTINGS = ("output_dir", "resume", "overwrite")
 
 
 class TrainedEncoder(NamedTuple):
-    """What a folder of `rlm_tf pretrain` holds.
+    """What a folder of `rlm_tf pretrain`, or of a published BERT, holds.
 
     Attributes:
         model: `Electra` or `MaskedLanguageModel`.
         vocabulary: Its vocabulary.
-        length: Tokens of the rows that it was trained on.
         sha256: Of the file of the model.
-        results: What was measured.
+        is_published: Whether it is a published BERT.
     """
 
     model: keras.Model
     vocabulary: Vocabulary
-    length: int
     sha256: str
-    results: dict[str, Any]
+    is_published: bool
 
 
 def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
-    """Returns what a folder of `rlm_tf pretrain` holds.
+    """Returns what a folder of `rlm_tf pretrain`, or of a published BERT, holds.
 
     Raises:
         FileNotFoundError: If a file is missing.
         ValueError: If there is no trained encoder, a file is damaged, or the
             vocabulary is another than that of the encoder.
     """
+    if is_published(path):
+        with native_silence():
+            bert = read_bert(path)
+        return TrainedEncoder(
+            bert.model, bert.vocabulary, _sha256(weights_of(path)), True
+        )
     folder = check_encoder_folder("encoder", str(path), "rlm_tf pretrain")
     remedy = "let `rlm_tf pretrain --overwrite` write it anew"
     if "best_epoch" in read_json(folder / RESULTS, remedy):
         inner = folder / ENCODER
         where = f"its encoder is in {inner}" if inner.is_dir() else "it has none"
         raise ValueError(f"--encoder={folder} is a classifier; {where}.")
-    results = read_json(folder / RESULTS, remedy, ("vocabulary_sha256", "plan.length"))
+    results = read_json(folder / RESULTS, remedy, ("vocabulary_sha256",))
     with native_silence():
         vocabulary = Vocabulary.load(folder / VOCABULARY)
     if digest_of(vocabulary) != results["vocabulary_sha256"]:
@@ -80,10 +90,14 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
     return TrainedEncoder(
         load_model(folder / MODEL, compile=False),
         vocabulary,
-        results["plan"]["length"],
-        hashlib.sha256((folder / MODEL).read_bytes()).hexdigest(),
-        results,
+        _sha256(folder / MODEL),
+        False,
     )
+
+
+def _sha256(path: pathlib.Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_of(vocabulary: Vocabulary) -> str:

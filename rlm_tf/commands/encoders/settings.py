@@ -83,7 +83,11 @@ class PretrainSettings:
 class FinetuneSettings:
     """Settings of `rlm_tf finetune`; None: chosen by the examples and the time."""
 
-    encoder: str | None = setting(None, "Folder that `rlm_tf pretrain` has written.")
+    encoder: str | None = setting(
+        None,
+        "Folder that `rlm_tf pretrain` has written, or of a published BERT: "
+        "config.json, model.safetensors and vocab.txt.",
+    )
     train: str | None = setting(
         None, "A CSV or TSV file of labelled texts, whose first line names the columns."
     )
@@ -106,7 +110,9 @@ class FinetuneSettings:
     pooling: str = setting(
         "mean", "What of a text the classes are told by: mean of all tokens, or cls."
     )
-    learning_rate: float = setting(1e-3, "Of AdaMax, at its highest.")
+    learning_rate: float | None = setting(
+        None, "Of AdaMax, at its highest; none: 0.001, of a published BERT 0.00005."
+    )
     rate_decay: float = setting(
         1.0, "What the rate is multiplied by from layer to layer, downwards."
     )
@@ -239,7 +245,8 @@ def check_finetune_settings(settings: FinetuneSettings) -> None:
     """Raises ValueError for settings that no run can have, or a missing file."""
     check_given("rlm_tf finetune", settings, "encoder", "train", "output_dir")
     _check_examples(settings)
-    check_encoder_folder("encoder", settings.encoder, "rlm_tf pretrain")
+    if not is_published(str(settings.encoder)):
+        check_encoder_folder("encoder", settings.encoder, "rlm_tf pretrain")
 
 
 def check_classifier_settings(settings: ClassifierSettings) -> None:
@@ -282,6 +289,12 @@ def check_classify_settings(settings: ClassifySettings) -> None:
     check_given("rlm_tf classify", settings, "model")
     _check_numbers(settings, {"batch_size": (1, math.inf)})
     check_encoder_folder("model", settings.model, "rlm_tf classifier")
+
+
+def is_published(folder: str | pathlib.Path) -> bool:
+    """Returns whether a folder holds a BERT checkpoint, and no run of ours."""
+    folder = pathlib.Path(folder)
+    return (folder / "config.json").is_file() and not (folder / RESULTS).is_file()
 
 
 def check_encoder_folder(flag: str, path: str | None, command: str) -> pathlib.Path:

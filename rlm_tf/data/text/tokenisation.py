@@ -27,6 +27,8 @@ import numpy as np
 RULES = ("whitespace", "words", "characters", "bytes")
 # Of pieces that are learnt; see `subwords`.
 SUBWORD_RULES = ("sentencepiece-unigram", "sentencepiece-bpe")
+# Of pieces of published checkpoints; see `word_pieces`.
+WORD_PIECE_RULES = ("wordpiece", "wordpiece-lower")
 EOS = "<eos>"
 UNK = "<unk>"
 
@@ -66,8 +68,8 @@ _invalid_run = re.compile(INVALID_RUN)
 
 
 def check_rule(rule: str) -> None:
-    """Raises ValueError unless `rule` is one of `RULES` or `SUBWORD_RULES`."""
-    known = (*RULES, *SUBWORD_RULES)
+    """Raises ValueError unless `rule` is one that there is."""
+    known = (*RULES, *SUBWORD_RULES, *WORD_PIECE_RULES)
     if rule not in known:
         raise ValueError(f"rule must be one of {', '.join(known)}; found {rule!r}.")
 

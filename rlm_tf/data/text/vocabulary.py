@@ -13,15 +13,20 @@ import numpy as np
 from rlm_tf.checks import check_integer
 from rlm_tf.data.text import tokenisation
 from rlm_tf.data.text.split_text import SplitText, count_tokens
-from rlm_tf.data.text.subword_pieces import SubwordPieces
+from rlm_tf.data.text.subword_pieces import Pieces, SubwordPieces, WordPieces
 from rlm_tf.data.text.subwords import train_pieces
-from rlm_tf.data.text.tokenisation import EOS, SUBWORD_RULES, UNK
+from rlm_tf.data.text.tokenisation import (
+    EOS,
+    SUBWORD_RULES,
+    UNK,
+    WORD_PIECE_RULES,
+)
 from rlm_tf.data.text.vocabulary_file import read_vocabulary, write_vocabulary
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from rlm_tf.data.text.subword_tables import SubwordTables
+    from rlm_tf.data.text.line_tables import LineTables
     from rlm_tf.data.text.vocabulary_tables import VocabularyTables
 
 
@@ -33,8 +38,9 @@ class Vocabulary:
     for every byte string.
 
     Attributes:
-        rule: `whitespace`, `words`, `characters`, `bytes`, `sentencepiece-unigram` or
-            `sentencepiece-bpe`.
+        rule: `whitespace`, `words`, `characters`, `bytes`, `sentencepiece-unigram`,
+            `sentencepiece-bpe`, or, of published encoders (`bert_vocabulary`),
+            `wordpiece` or `wordpiece-lower`.
         tokens: The tokens in id order. Under `bytes` a token is the character with the
             byte's number, of subwords a piece (see `SubwordPieces`); the newline is
             `<eos>` under every rule.
@@ -67,7 +73,7 @@ class Vocabulary:
             )
         self.rule = rule
         self.model = model
-        self._subwords = None if model is None else SubwordPieces(model)
+        self._pieces: Pieces | None = None
         self.tokens = tuple(tokens)
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
@@ -88,13 +94,19 @@ class Vocabulary:
                 ) from None
         self.eos_id: int = self._ids[EOS]
         self.unk_id: int | None = self._ids.get(UNK)
-        if self._subwords is None:
+        if model is not None:
+            self._pieces = SubwordPieces(model)
+        elif rule in WORD_PIECE_RULES:
+            if self.unk_id is None:
+                raise ValueError(f"Vocabulary: the rule {rule!r} needs {UNK}.")
+            self._pieces = WordPieces(self.tokens, rule == "wordpiece-lower")
+        if self._pieces is None:
             self._keys = self._make_keys()
-        elif self._subwords.pieces != self.tokens:
+        elif self._pieces.pieces != self.tokens:
             raise ValueError(
                 "Vocabulary: the tokens are not the pieces of the SentencePiece model."
             )
-        self._tables: VocabularyTables | SubwordTables | None = None
+        self._tables: VocabularyTables | LineTables | None = None
 
     def _check_token(self, token: str) -> None:
         special = token in (EOS, UNK)
@@ -178,6 +190,11 @@ class Vocabulary:
                     whole.append(part)
             model = train_pieces(whole, rule, max_size, reserved, normalisation)
             return cls(SubwordPieces(model).pieces, rule, model)
+        if rule in WORD_PIECE_RULES:
+            raise ValueError(
+                f"Vocabulary.build: pieces of the rule `{rule}` are those of a "
+                "published encoder; `bert_vocabulary` reads them."
+            )
         if tuple(reserved) != (UNK, EOS) or normalisation != "identity":
             raise ValueError(
                 "Vocabulary.build: `reserved` and `normalisation` are for the rules "
@@ -251,12 +268,12 @@ class Vocabulary:
     @property
     def never_in_text(self) -> tuple[int, ...]:
         """Ids that no text has, so that none should be drawn either: of subwords."""
-        return () if self._subwords is None else self._subwords.never_in_text
+        return () if self._pieces is None else self._pieces.never_in_text
 
     @property
     def normalises(self) -> bool:
         """Whether texts come back changed, as compatible characters become one."""
-        return self._subwords is not None and self._subwords.normalises
+        return self._pieces is not None and self._pieces.normalises
 
     def id_of(self, token: str) -> int:
         """Returns the id of one token, that of `<unk>` if it is unknown.
@@ -281,8 +298,8 @@ class Vocabulary:
         """
         if isinstance(text, SplitText):
             text.under(self.rule)
-        elif self._subwords is not None:
-            return self._subwords.encode(text)
+        elif self._pieces is not None:
+            return self._pieces.encode(text)
         if isinstance(self._keys, np.ndarray):
             assert not isinstance(text, SplitText)
             ids = self._keys[tokenisation.character_codes(text, self.rule)]
@@ -334,8 +351,8 @@ class Vocabulary:
             raise ValueError(
                 f"Vocabulary.decode: id {wrong} is outside [0, {len(self)})."
             )
-        if self._subwords is not None:
-            return self._subwords.decode(ids)
+        if self._pieces is not None:
+            return self._pieces.decode(ids)
         surfaces = [self.surface(i) for i in ids]
         if self.rule == "bytes":
             parts = (s.encode("latin-1") for s in surfaces)
@@ -348,15 +365,15 @@ class Vocabulary:
 
     # === In a graph ===
 
-    def graph_tables(self) -> VocabularyTables | SubwordTables:
+    def graph_tables(self) -> VocabularyTables | LineTables:
         """Returns a new `tf.Module` with `encode` and `decode`, for a SavedModel."""
-        if self._subwords is not None:
-            return self._subwords.graph_tables()
+        if self._pieces is not None:
+            return self._pieces.graph_tables()
         from rlm_tf.data.text.vocabulary_tables import VocabularyTables
 
         return VocabularyTables(self.tokens, self.rule)
 
-    def _own_tables(self) -> VocabularyTables | SubwordTables:
+    def _own_tables(self) -> VocabularyTables | LineTables:
         if self._tables is None:
             self._tables = self.graph_tables()
         return self._tables

@@ -38,11 +38,18 @@ def options_of(backbone: Any) -> dict[str, Any]:
     }
 
 
-def copy_weights(backbone: Any, encoder: Any) -> None:
-    """Gives an encoder the weights of a backbone; `options_of` has made it."""
+def copy_weights(backbone: Any, encoder: Any, rows: np.ndarray | None = None) -> None:
+    """Gives an encoder the weights of a backbone; `options_of` has made it.
+
+    Args:
+        backbone: Where they are.
+        encoder: Where they go.
+        rows: Which token of the backbone each of the encoder is; None: the same.
+    """
     embedding = encoder.embedding
+    tokens = np.asarray(backbone.token_embedding.embeddings)
     for source, layer in (
-        (backbone.token_embedding.embeddings, embedding.token_embedding),
+        (tokens if rows is None else tokens[rows], embedding.token_embedding),
         (backbone.position_embedding.position_embeddings, embedding.position_embedding),
         (backbone.segment_embedding.embeddings, embedding.segment_embedding),
     ):

@@ -353,30 +353,33 @@ class TransformerEncoder(keras.layers.Layer):
     # === Checkpoints ===
 
     @classmethod
-    def from_keras_hub(cls, backbone: Any, **options: Any) -> TransformerEncoder:
+    def from_keras_hub(
+        cls, backbone: Any, *, rows: np.ndarray | None = None, **options: Any
+    ) -> TransformerEncoder:
         """Returns an encoder with the weights of a `keras_hub.models.BertBackbone`.
 
         Args:
             backbone: The backbone. Its pooled output is left out.
+            rows: Which token of the backbone each of the encoder is, int `[V]`
+                (`bert_vocabulary`); None: the same tokens.
             **options: Others than those of the backbone, such as `dropout`.
 
         Raises:
             ValueError: If it is another model.
         """
+        if rows is not None:
+            options = {"vocabulary_size": len(rows), **options}
         encoder = cls(**{**options_of(backbone), **options})
-        copy_weights(backbone, encoder)
+        copy_weights(backbone, encoder, rows)
         return encoder
 
     @classmethod
     def from_checkpoint(
         cls, folder: str | pathlib.Path, **options: Any
     ) -> TransformerEncoder:
-        """Returns an encoder with the weights of a published BERT checkpoint.
+        """Returns an encoder with the weights of a published BERT; see `read_bert`.
 
-        Args:
-            folder: In the layout of Hugging Face (`config.json`, `model.safetensors`)
-                or of KerasHub.
-            **options: Others than those of the checkpoint, such as `dropout`.
+        `folder` has Hugging Face's layout, or KerasHub's; options: `from_keras_hub`.
 
         Raises:
             FileNotFoundError: If something is missing.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from rlm_tf.layers import (
     admin_scale,
     relative_position_buckets,
 )
+from tests.layers.transformer.published import backbone_of, tensors_of, write_config
 from tests.references import transformer as reference
 from tests.references.layers import set_random_weights
 
@@ -252,22 +251,6 @@ def test_mistakes_of_admin():
 # === KerasHub ===
 
 
-def _backbone(**options):
-    from keras_hub.models import BertBackbone
-
-    sizes = {
-        "vocabulary_size": 12,
-        "num_layers": 2,
-        "num_heads": 2,
-        "hidden_dim": 8,
-        "intermediate_dim": 10,
-        "max_sequence_length": 7,
-    }
-    backbone = BertBackbone(**{**sizes, **options})
-    set_random_weights(backbone)
-    return backbone
-
-
 def _of_backbone(backbone, tokens, segments):
     inputs = {
         "token_ids": tokens,
@@ -278,7 +261,7 @@ def _of_backbone(backbone, tokens, segments):
 
 
 def test_it_is_the_bert_of_keras_hub():
-    backbone = _backbone()
+    backbone = backbone_of()
     encoder = TransformerEncoder.from_keras_hub(backbone)
     segments = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]])
     found = encoder(_TOKENS, segments).numpy()
@@ -295,25 +278,12 @@ def test_a_folder_in_hugging_faces_layout(tmp_path):
     """Tensors by their published names; tiny and random."""
     from safetensors.numpy import save_file
 
-    backbone = _backbone()
-    config = {
-        "model_type": "bert",
-        "architectures": ["BertForMaskedLM"],
-        "vocab_size": 12,
-        "hidden_size": 8,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 10,
-        "hidden_dropout_prob": 0.1,
-        "max_position_embeddings": 7,
-        "type_vocab_size": 2,
-        "pad_token_id": 0,
-    }
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    backbone = backbone_of()
+    write_config(tmp_path, backbone)
     with pytest.raises(FileNotFoundError, match="has no weights; expected model"):
         TransformerEncoder.from_checkpoint(tmp_path)
     own = TransformerEncoder.from_keras_hub(backbone)
-    save_file(_published(own, backbone), tmp_path / "model.safetensors")
+    save_file(tensors_of(own, backbone), tmp_path / "model.safetensors")
     words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nc\nd\ne\nf\ng"
     (tmp_path / "vocab.txt").write_text(words)
     encoder = TransformerEncoder.from_checkpoint(tmp_path)
@@ -323,46 +293,6 @@ def test_a_folder_in_hugging_faces_layout(tmp_path):
     save_file({"a": np.zeros(2, np.float32)}, tmp_path / "model.safetensors")
     with pytest.raises(ValueError, match="is no BERT checkpoint that KerasHub reads"):
         TransformerEncoder.from_checkpoint(tmp_path)
-
-
-def _published(encoder, backbone):
-    """Returns weights by the names and in the shapes of published checkpoints."""
-    tables = encoder.embedding
-    found = {
-        "embeddings.word_embeddings.weight": tables.token_embedding.embeddings,
-        "embeddings.position_embeddings.weight": tables.position_embedding.embeddings,
-        "embeddings.token_type_embeddings.weight": tables.segment_embedding.embeddings,
-    }
-
-    def norm(name, layer):
-        found[f"{name}.weight"], found[f"{name}.bias"] = layer.weights
-
-    def dense(name, kernel, bias):
-        found[f"{name}.weight"], found[f"{name}.bias"] = np.transpose(kernel), bias
-
-    norm("embeddings.LayerNorm", tables.norm)
-    for number, block in enumerate(encoder.blocks):
-        layer = f"encoder.layer.{number}"
-        kernels = np.split(block.query_key_value.kernel.numpy(), 3, axis=1)
-        biases = np.split(block.query_key_value.bias.numpy(), 3)
-        for name, kernel, bias in zip(
-            ("query", "key", "value"), kernels, biases, strict=True
-        ):
-            dense(f"{layer}.attention.self.{name}", kernel, bias)
-        for name, own in (
-            ("attention.output.dense", block.attention_output),
-            ("intermediate.dense", block.network_hidden),
-            ("output.dense", block.network_output),
-        ):
-            dense(f"{layer}.{name}", own.kernel.numpy(), own.bias.numpy())
-        norm(f"{layer}.attention.output.LayerNorm", block.attention_norm)
-        norm(f"{layer}.output.LayerNorm", block.network_norm)
-    pooled = backbone.pooled_dense
-    dense("pooler.dense", pooled.kernel.numpy(), pooled.bias.numpy())
-    return {
-        f"bert.{name}": np.ascontiguousarray(np.asarray(value))
-        for name, value in found.items()
-    }
 
 
 # === Files and mistakes ===
