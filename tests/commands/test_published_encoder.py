@@ -26,7 +26,7 @@ def test_a_published_bert_is_fine_tuned_and_served(tmp_path, capsys):
     bert = tmp_path / "bert"
     bert.mkdir()
     write_bert(bert, _PIECES, max_sequence_length=12)
-    lines = ["The old ship,sea", "a tree,wood"] * 20
+    lines = ["The old ship,sea", "a tree,wood"] * 30
     (tmp_path / "train.csv").write_text("\n".join(["text,label", *lines]))
     given = settings.FinetuneSettings(
         encoder=str(bert),

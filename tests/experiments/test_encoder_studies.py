@@ -23,6 +23,7 @@ from rlm_tf.data import Segments, encoder_vocabulary
 from rlm_tf.evaluation import CorruptedText
 from rlm_tf.models import Electra
 from tests.experiments.binaries import run_binary
+from tests.experiments.task_rows import task_row
 from tests.models.encoders.toy import encoder, masked, texts
 
 
@@ -97,7 +98,7 @@ def test_report_of_detectors(tmp_path):
     lost = {**swept, "stage": "main"}
     rows += [_MASKED, swept, lost, _detector_row("decoupled", 4, 1, 0.3, stage="sweep")]
     for arm, gain in _GAINS.items():
-        row = _task_row(f"{arm}", 1, 0, 0.7 + gain)
+        row = task_row(f"{arm}", 1, 0, 0.7 + gain)
         rows.append({**row, "generator": 4, "rate": 1e-3})
     text = electra_report.report(rows, tmp_path)
     assert "| sst2-tenth | accuracy | decoupled, 4 layers | 1 | 80.0 | +10.0 |" in text

@@ -14,34 +14,19 @@ from experiments.imm_bert.config import FinetuneConfig
 from experiments.imm_bert.training import runs_of as imm_bert_runs
 from tests.data.text.test_word_pieces import WORDS
 from tests.experiments.binaries import run_binary
+from tests.experiments.task_rows import task_row
 from tests.layers.transformer.published import write_bert
-
-
-def _task_row(arm, seed, restart, accuracy, task="sst2-tenth"):
-    peers = {"tfidf": {"accuracy": 0.75}, "majority": {"accuracy": 0.5}}
-    return {
-        "name": f"{task}-{arm}-{seed}-{restart}",
-        "arm": arm,
-        "task": task,
-        "seed": seed,
-        "restart": restart,
-        "test": {"accuracy": accuracy},
-        "seconds": 10.0,
-        "peers": peers,
-        "imm_coverage": 0.9 if arm == "imm" else 0.0,
-        "imm_count": 5.5 if arm == "imm" else 0.0,
-    }
 
 
 def test_report_of_tasks_averages_restarts_and_pairs_seeds(tmp_path):
     gains = {"none": 0.0, "mlm-tenth": 0.02, "mlm": 0.01, "imm": 0.03}
     rows = [
-        _task_row(arm, seed, restart, 0.6 + gain + 0.02 * restart + 0.001 * seed)
+        task_row(arm, seed, restart, 0.6 + gain + 0.02 * restart + 0.001 * seed)
         for arm, gain in gains.items()
         for seed in (1, 2, 3)
         for restart in (0, 1)
     ]
-    rows += [_task_row("none", 1, 0, 0.52, "cola")]
+    rows += [task_row("none", 1, 0, 0.52, "cola")]
     text = imm_bert_report.report(rows, tmp_path)
     assert "| sst2-tenth | accuracy | none | 3 | 61.2 ± 0.1 |  |" in text
     gained = "**+3.0 ± 0.0** | **+1.0 ± 0.0** | **+2.0 ± 0.0**"

@@ -382,8 +382,7 @@ class TransformerEncoder(keras.layers.Layer):
         `folder` has Hugging Face's layout, or KerasHub's; options: `from_keras_hub`.
 
         Raises:
-            FileNotFoundError: If something is missing.
-            ValueError: If it is none that KerasHub reads.
+            FileNotFoundError, ValueError: If it is none that KerasHub reads.
         """
         return cls.from_keras_hub(read_backbone(folder), **options)
 
