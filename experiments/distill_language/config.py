@@ -10,8 +10,9 @@ from experiments.kit.grids import Grid
 from rlm_tf.command_line.flags import setting
 
 # Who teaches: how many plain models, the n-gram, models that have not seen what they
-# say (`folds`), one that was trained for it; whether it is such a teacher itself;
-# whether a bigram's induced model is matched; the width, as a share.
+# say (`folds`), whose weights follow that text (`dynamic`), one that was trained for
+# it; whether it is such a teacher itself; whether a bigram's induced model is matched;
+# the width, as a share.
 ARMS: Mapping[str, dict[str, Any]] = {
     "none": {},
     "imm": {"imm": True},
@@ -21,6 +22,7 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "of-soteacher": {"of": "soteacher"},
     "of-5": {"of": 5},
     "of-5-folds": {"of": "folds"},
+    "of-5-dynamic": {"of": "folds", "dynamic": True},
     "of-5-imm": {"of": 5, "imm": True},
     "on-policy": {"of": 1, "on_policy": 0.5},
     "half": {"width": 0.5},
@@ -97,6 +99,7 @@ PRESETS = {
             "of-1",
             "of-soteacher",
             "of-5-folds",
+            "of-5-dynamic",
             "on-policy",
             "half",
         ),
@@ -131,6 +134,7 @@ PRESETS = {
             "of-soteacher",
             "of-5",
             "of-5-folds",
+            "of-5-dynamic",
             "of-5-imm",
             "half",
             "half-of-5",

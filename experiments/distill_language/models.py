@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -14,6 +15,11 @@ from experiments.kit.recurrent_model import build_model
 from rlm_tf import load_model
 from rlm_tf.data import ContiguousBatches
 from rlm_tf.distillation import KD, GeneralisedJSD
+from rlm_tf.evaluation import (
+    DynamicEvaluation,
+    gradient_statistics,
+    target_log_probs,
+)
 from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
@@ -28,6 +34,9 @@ _CLIP_NORM = 10.0
 _ORDER = 5
 # Of stored n-grams, so that every word has a logarithm.
 _FLOOR = 1e-6
+# Of dynamic evaluation; the rate is chosen on so many tokens.
+_DYNAMIC_RATES, _DYNAMIC_DECAY, _DYNAMIC_EPSILON = (1e-4, 3e-4, 1e-3), 1e-3, 1e-3
+_CHOSEN_ON = 10_000
 
 
 def plain_model(
@@ -116,14 +125,58 @@ def stored(
     batches: ContiguousBatches,
     path: pathlib.Path,
     temperature: float,
+    dynamic: Callable[[keras.Model], DynamicEvaluation] | None = None,
 ) -> TeacherPredictions:
-    """Returns what the models of some folders say of a text, stored once."""
+    """Returns what the models of some folders say of a text, stored once.
+
+    `dynamic`, if given, returns how the weights of the only model follow the text.
+    """
     if path.exists():
         return TeacherPredictions(path)
     models = [load_model(folder / "model.keras", compile=False) for folder in folders]
     return TeacherPredictions.write(
-        models, batches, path, k=config.k, temperature=temperature
+        models,
+        batches,
+        path,
+        k=config.k,
+        temperature=temperature,
+        dynamic=None if dynamic is None else dynamic(models[0]),
     )
+
+
+def dynamic_evaluation(
+    config: LanguageConfig,
+    text: np.ndarray,
+    valid: np.ndarray,
+    prefix: int,
+    model: keras.Model,
+) -> DynamicEvaluation:
+    """Returns dynamic evaluation at the rate that is best on validation text.
+
+    Args:
+        config: The settings.
+        text: What the model was trained on.
+        valid: The validation text, whose beginning is read.
+        prefix: `<eos>`.
+        model: The model.
+    """
+    statistics = gradient_statistics(
+        model, text, config.batch_size, config.window, prefix=prefix, most_windows=50
+    )
+    choices = [
+        DynamicEvaluation(statistics, rate, _DYNAMIC_DECAY, _DYNAMIC_EPSILON)
+        for rate in _DYNAMIC_RATES
+    ]
+
+    def nll(choice: DynamicEvaluation) -> float:
+        first = valid[:_CHOSEN_ON]
+        found = target_log_probs(
+            model, first, 1, config.window, prefix=prefix, dynamic=choice
+        )
+        return -float(found.mean())
+
+    losses = [nll(choice) for choice in choices]
+    return choices[int(np.nanargmin(losses))]
 
 
 def stored_n_gram(

@@ -265,7 +265,9 @@ def _cross_fitted(
     One set serves all seeds of students.
     """
     config, (corpus, text, _) = run.config, prepared
-    path = folder.parent / "folds" / _PREDICTIONS
+    is_dynamic = ARMS[run.arm].get("dynamic", False)
+    name = f"dynamic-{_PREDICTIONS}" if is_dynamic else _PREDICTIONS
+    path = folder.parent / "folds" / name
     if path.exists():
         return TeacherPredictions(path)
     edges = np.linspace(0, len(text), FOLDS + 1).astype(int)
@@ -273,8 +275,8 @@ def _cross_fitted(
     for fold, place in enumerate(places_of(run, folder)):
         place.mkdir(parents=True, exist_ok=True)
         part = text[edges[fold] : edges[fold + 1]]
+        rest = np.concatenate([text[: edges[fold]], text[edges[fold + 1] :]])
         if not (place / _MODEL).exists():
-            rest = np.concatenate([text[: edges[fold]], text[edges[fold + 1] :]])
             size = len(corpus.vocabulary)
             model = models.compiled(
                 models.plain_model(config, size, 100 + fold), config
@@ -284,8 +286,19 @@ def _cross_fitted(
         # Rows of a batch would begin without a past.
         eos = corpus.vocabulary.eos_id
         one_row = contiguous_batches(part, 1, config.window, prefix=eos)
-        own = place / _PREDICTIONS
-        parts.append(models.stored(config, [place], one_row, own, run.temperature))
+        dynamic = functools.partial(
+            models.dynamic_evaluation, config, rest, corpus.valid, eos
+        )
+        parts.append(
+            models.stored(
+                config,
+                [place],
+                one_row,
+                place / name,
+                run.temperature,
+                dynamic if is_dynamic else None,
+            )
+        )
     return TeacherPredictions.join(parts, path)
 
 

@@ -34,6 +34,8 @@ _CONFIG = dataclasses.replace(
 )
 
 
+_STORED = ("predictions", "dynamic-predictions")
+
 # === mixed_features ===
 
 
@@ -278,15 +280,19 @@ def test_tables_of_language(tmp_path):
 @pytest.mark.slow
 def test_language_from_end_to_end(tmp_path):
     flags = ("--preset=smoke", f"--output_dir={tmp_path}")
-    arms = "--arms=kneser-ney-5,of-1,of-soteacher,of-5-folds,on-policy"
+    arms = "--arms=kneser-ney-5,of-1,of-soteacher,of-5-folds,of-5-dynamic,on-policy"
     missing = run_binary("distill_language", *flags, "--arms=of-1")
     assert "--preset=plain` trains the models that teach" in missing.stderr
     run_binary("distill_language", *flags, "--arms=none", "--seeds=1,2", check=True)
     run_binary("distill_language", *flags, "--arms=soteacher", "--seeds=2", check=True)
     printed = run_binary("distill_language", *flags, arms, check=True).stdout
-    assert "| of-5-folds | 1 |" in printed and "| on-policy | all |" in printed
+    assert "| of-5-folds | 1 |" in printed and "| of-5-dynamic | 1 |" in printed
+    assert "| on-policy | all |" in printed
+    folds = tmp_path / "folds"
+    stored = [np.load(folds / p / "log_probs.npy") for p in _STORED]
+    assert stored[0].shape == stored[1].shape and not np.allclose(*stored)
     again = run_binary("distill_language", *flags, arms, check=True).stdout
-    assert again.count("done before") == 5
+    assert again.count("done before") == 6
 
 
 def test_mistakes():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,7 @@ class TeacherPredictions:
         *,
         k: int = 64,
         temperature: float = 1.0,
+        dynamic: Any = None,
     ) -> TeacherPredictions:
         """Runs a teacher over a text, and stores what it says.
 
@@ -87,10 +89,14 @@ class TeacherPredictions:
                 renamed.
             k: Words of a token; at most V.
             temperature: T: `softmax(ln p / T)` is stored.
+            dynamic: An `rlm_tf.evaluation.DynamicEvaluation`: the weights of a single
+                language model follow the text, each window after it was predicted, and
+                are put back in the end. Of a text that the teacher has not seen
+                (`join`), and best in one row.
 
         Raises:
-            ValueError: If the teacher is none, a number is out of range, or a
-                prediction is not finite.
+            ValueError: If the teacher is none, or several with `dynamic`, a number is
+                out of range, or a prediction is not finite.
             FileExistsError: If the folder is there.
         """
         name = f"{cls.__name__}.write"
@@ -102,8 +108,15 @@ class TeacherPredictions:
                 f"{type(batches).__name__}."
             )
         teachers = teachers_of(name, teacher)
+        if dynamic is not None and (
+            isinstance(teachers, RestrictedTeacher) or len(teachers.models) > 1
+        ):
+            raise ValueError(
+                f"{name}: `dynamic` is for a single language model, found "
+                f"{len(teachers.models)} of {type(teachers.models[0]).__name__}."
+            )
         with _written_beside(name, pathlib.Path(path)) as folder:
-            _write(name, teachers, batches, folder, k, temperature)
+            _write(name, teachers, batches, folder, k, temperature, dynamic)
         return cls(path)
 
     @classmethod
@@ -208,11 +221,12 @@ def _write(
     folder: pathlib.Path,
     k: int,
     temperature: float,
+    dynamic: Any,
 ) -> None:
     """Writes the files of all predictions."""
     number, arrays = batches.num_targets, None
     size = 0
-    for places, log_probs in _predictions(teachers, batches):
+    for places, log_probs in _predictions(teachers, batches, dynamic):
         size = int(log_probs.shape[-1])
         if arrays is None:
             k = min(k, size)
@@ -254,7 +268,9 @@ def _top(
 
 
 def _predictions(
-    teachers: RestrictedTeacher | ModelTeachers, batches: ContiguousBatches
+    teachers: RestrictedTeacher | ModelTeachers,
+    batches: ContiguousBatches,
+    dynamic: Any,
 ) -> Iterator[tuple[np.ndarray, tf.Tensor]]:
     """Gives places in the text, int `[M]`, and log-probabilities `[M, V]` there."""
     if isinstance(teachers, RestrictedTeacher):
@@ -263,15 +279,42 @@ def _predictions(
             rows = tf.constant(contexts[first : first + _ROWS])
             yield np.arange(first, first + len(rows)), teachers.of_contexts(rows)
         return
-    step = tf.function(teachers.forward, reduce_retracing=True)
-    states = teachers.zero_states(batches.batch_size)
     placed = batches.of_places()
-    for index in range(batches.steps):
-        (tokens, start), _, weights = batches.element(index)
-        log_probs, states = step(tf.constant(tokens), tf.constant(start), states)
-        counts = weights.ravel() > 0
-        places = placed.element(index).next_tokens.ravel()[counts]
-        yield places, tf.boolean_mask(log_probs, counts)
+    with contextlib.ExitStack() as stack:
+        adapt = None
+        if dynamic is not None:
+            adapt = stack.enter_context(dynamic.of(teachers.models[0])).adapt
+        step = tf.function(functools.partial(_window, teachers, adapt))
+        states = teachers.zero_states(batches.batch_size)
+        for index in range(batches.steps):
+            (tokens, start), targets, weights = batches.element(index)
+            window = map(tf.constant, (tokens, start, targets, weights))
+            log_probs, states = step(*window, states)
+            counts = weights.ravel() > 0
+            places = placed.element(index).next_tokens.ravel()[counts]
+            yield places, tf.boolean_mask(log_probs, counts)
+
+
+def _window(
+    teachers: ModelTeachers,
+    adapt: Callable[[tf.GradientTape, tf.Tensor], None] | None,
+    tokens: tf.Tensor,
+    start: tf.Tensor,
+    targets: tf.Tensor,
+    weights: tf.Tensor,
+    states: list[Any],
+) -> tuple[tf.Tensor, list[Any]]:
+    """Returns log-probabilities `[B T, V]` and states; then weights may move."""
+    if adapt is None:
+        return teachers.forward(tokens, start, states)
+    with tf.GradientTape() as tape:
+        log_probs, states = teachers.forward(tokens, start, states)
+        own = tf.gather(log_probs, tf.reshape(targets, [-1]), batch_dims=1)
+        own = tf.where(tf.reshape(weights, [-1]) > 0, own, tf.zeros_like(own))
+        loss = -tf.reduce_sum(own) / tf.cast(tf.shape(tokens)[0], own.dtype)
+    with tf.control_dependencies(tf.nest.flatten([log_probs, states])):
+        adapt(tape, loss)
+    return log_probs, states
 
 
 def _contexts(batches: ContiguousBatches, length: int) -> np.ndarray:
