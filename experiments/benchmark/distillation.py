@@ -16,6 +16,9 @@ from experiments.kit.timing import Step, train_function_step
 _CLASSES, _NEGATIVES, _K = 100, 256, 64
 _RATE = 0.01
 _PLACE = "stage3"
+# Of losses that torchdistill has, too: which see logits, which maps.
+_T, _LOGIT_LOSSES = 4.0, ("kd", "standardised_kd", "dist")
+_MAP_LOSSES = ("attention", "activation_boundary")
 # Learn nothing themselves and remember nothing.
 _PLAIN = ("at", "sp", "rkd", "pkt", "nst", "dkd", "dist")
 
@@ -151,6 +154,77 @@ def measure_language(
         )
     ]
     return Row(lines, {"times": timings.numbers(), "corpus": stream.name})
+
+
+def measure_losses(preset: Preset, rounds: int, seeds: tuple[int, ...]) -> Row:
+    """Times losses and their gradients, compiled, beside torchdistill's."""
+    import torch
+
+    from experiments.benchmark.torch_losses import torch_losses
+
+    timings = Timings()
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        batch, size = preset.image_batch, preset.image_size // 4
+        shapes = dict.fromkeys(_MAP_LOSSES, (batch, size, size, 64))
+        steps: dict[str, Step] = {}
+        for name, theirs in torch_losses(_T).items():
+            shape = shapes.get(name, (batch, _CLASSES))
+            teacher, student = (
+                rng.normal(size=shape).astype(np.float32) for _ in range(2)
+            )
+            steps[name] = _loss_step(name, teacher, student)
+            # Its maps have channels in front.
+            tensors = (
+                torch.tensor(x.transpose(0, 3, 1, 2) if len(shape) == 4 else x)
+                for x in (teacher, student)
+            )
+            steps[f"theirs-{name}"] = _torch_loss_step(theirs, *tensors)
+        timings.run(steps, rounds)
+    lines = [
+        Line(
+            f"loss and gradient, batch {preset.image_batch}, {name.replace('_', ' ')}",
+            timings.text(name),
+            f"torchdistill: {timings.text(f'theirs-{name}')}",
+            timings.ratio(name, f"theirs-{name}"),
+        )
+        for name in torch_losses(_T)
+    ]
+    return Row(lines, {"times": timings.numbers()})
+
+
+def _loss_step(name: str, teacher: Any, student: Any) -> Step:
+    import tensorflow as tf
+
+    from rlm_tf.objectives import distillation, feature_distillation, feature_relations
+
+    options: dict[str, Any] = {"temperature": _T} if name in _LOGIT_LOSSES else {}
+    if name == "dist":
+        options |= {"beta": 1.0, "gamma": 2.0}
+    modules = (distillation, feature_distillation, feature_relations)
+    loss = next(getattr(m, name) for m in modules if hasattr(m, name))
+    t, s = tf.constant(teacher), tf.Variable(student)
+
+    @tf.function(jit_compile=True)
+    def once() -> Any:
+        with tf.GradientTape() as tape:
+            found = tf.reduce_mean(loss(t, s, **options).loss)
+        return found, tape.gradient(found, s)
+
+    return lambda: float(once()[0])
+
+
+def _torch_loss_step(loss: Any, teacher: Any, student: Any) -> Step:
+    import torch
+
+    student = student.requires_grad_()
+
+    def once() -> float:
+        found = loss(teacher, student)
+        torch.autograd.grad(found, student)
+        return float(found.detach())
+
+    return once
 
 
 def _store_step(store: Any, ids: Any, probs: Any) -> Step:

@@ -26,6 +26,7 @@ _ROWS = (
     "finetuning",
     "distillation",
     "store",
+    "losses",
     "language-distillation",
     "grid",
     "logistic",

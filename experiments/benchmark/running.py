@@ -154,6 +154,9 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     rows["store"] = functools.partial(
         distillation.measure_store, preset, preset.rounds[0], seeds
     )
+    rows["losses"] = functools.partial(
+        distillation.measure_losses, preset, preset.rounds[0], seeds
+    )
     rows["language-distillation"] = functools.partial(
         distillation.measure_language, preset, stream, preset.rounds[0], seeds
     )
