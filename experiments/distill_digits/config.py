@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments.kit.grids import Grid
 from rlm_tf.command_line.flags import setting
@@ -31,11 +31,79 @@ TEACHERS: Mapping[str, dict[str, Any]] = {
     "early-stopped": {"stops": True},
     "cross-fitted": {"folds": 5},
 }
-# Depth and widening, or widths, of networks.
+
+
+class ImageSet(NamedTuple):
+    """How images of a set are read, and trained on.
+
+    Attributes:
+        shape: Of an image.
+        classes: How many.
+        shift: Pixels that images are moved at most.
+        flip: Whether half are mirrored.
+        rotation: Degrees that they are turned at most.
+        mean: Of each channel, over 255.
+        deviation: Likewise.
+        falls: Shares of a teacher's epochs after which the rate falls to a tenth.
+        more: Epochs of a student beyond those of a teacher.
+        size: Of images that are read from files as they are needed; 0: none are.
+    """
+
+    shape: tuple[int, int, int]
+    classes: int
+    shift: int = 0
+    flip: bool = False
+    rotation: float = 0.0
+    mean: tuple[float, ...] | float = 0.0
+    deviation: tuple[float, ...] | float = 1.0
+    # After 150, 180 and 210 of 240.
+    falls: tuple[float, ...] = (5 / 8, 6 / 8, 7 / 8)
+    more: int = 0
+    size: int = 0
+
+
+_IMAGENET: dict[str, Any] = {
+    "mean": (0.485, 0.456, 0.406),
+    "deviation": (0.229, 0.224, 0.225),
+}
+SETS: Mapping[str, ImageSet] = {
+    "digits": ImageSet((8, 8, 1), 10, shift=1),
+    "cifar100": ImageSet(
+        (32, 32, 3),
+        100,
+        shift=4,
+        flip=True,
+        mean=(0.5071, 0.4867, 0.4408),
+        deviation=(0.2675, 0.2565, 0.2761),
+    ),
+    # After 30 and 60 of 90, students also after 90 of 100.
+    "tiny-imagenet": ImageSet(
+        (64, 64, 3),
+        200,
+        shift=4,
+        flip=True,
+        rotation=20.0,
+        falls=(1 / 3, 2 / 3, 1.0),
+        more=10,
+        **_IMAGENET,
+    ),
+    # Folders imagenet/train and imagenet/val; the thesis does not tell its schedule.
+    "imagenet": ImageSet(
+        (224, 224, 3), 1000, falls=(1 / 3, 2 / 3), size=224, **_IMAGENET
+    ),
+}
+# Depth and widening, or widths, of networks; or blocks of the larger ResNets.
 NETWORKS: Mapping[str, dict[str, Any]] = {
     "wrn-16-2": {"depth": 16, "widen": 2},
     "wrn-16-1": {"depth": 16, "widen": 1},
     "resnet8": {"depth": 8, "widths": (16, 16, 32, 64)},
+    "wrn-40-2": {"depth": 40, "widen": 2},
+    "wrn-40-1": {"depth": 40, "widen": 1},
+    "resnet32x4": {"depth": 32, "widths": (32, 64, 128, 256)},
+    "shufflenet-v2": {},
+    "resnet18": {"blocks": (2, 2, 2, 2)},
+    "resnet34": {"blocks": (3, 4, 6, 3)},
+    "resnet152": {"blocks": (3, 8, 36, 3), "bottleneck": True},
     # Seconds: does everything run?
     "wrn-10-1": {"depth": 10, "widen": 1},
 }
@@ -61,18 +129,27 @@ class DigitsConfig:
         ("wrn-16-1",), f"Of students, some of {', '.join(NETWORKS)}."
     )
     teacher_network: str = setting("wrn-16-2", "Likewise, of teachers.")
+    data: str = setting(
+        "digits", f"One of {', '.join(SETS)}; all but digits need --data_dir."
+    )
     train_teachers: bool = setting(
         True, "Whether teachers are runs, too; else they are there."
     )
-    examples: int = setting(300, "Digits to train on.")
-    held_out: int = setting(200, "Digits for stopping and temperatures.")
+    examples: int = setting(300, "Images to train on.")
+    held_out: int = setting(200, "Images for stopping and temperatures.")
     epochs: int = setting(60, "Of each training.")
-    batch_size: int = setting(64, "Digits of a step.")
-    rate: float = setting(0.05, "Of SGD; a tenth of it after 5/8, 3/4 and 7/8.")
+    batch_size: int = setting(64, "Images of a step.")
+    rate: float = setting(
+        0.05, "Of SGD; a tenth of it, three times, as the thesis has it of the images."
+    )
+    lipschitz: float = setting(1.0, "Times the penalties of Lipschitz constants.")
     weight_decay: float = setting(5e-4, "Of all weights.")
     negatives: int = setting(256, "Of CRD, an example.")
     preparing_epochs: int = setting(
         20, "Of what FT and SSKD learn from the teacher alone."
+    )
+    project_steps: int = setting(
+        0, "Time so many steps on noise instead, and project the hours."
     )
 
     def check(self) -> None:
@@ -90,14 +167,20 @@ class DigitsConfig:
                     raise ValueError(
                         f"--{name} must be some of {', '.join(known)}; found {each}."
                     )
-        if self.teacher_network not in NETWORKS:
-            raise ValueError(
-                f"--teacher_network must be one of {', '.join(NETWORKS)}; found "
-                f"{self.teacher_network}."
-            )
+        for name, choices in (
+            ("teacher_network", tuple(NETWORKS)),
+            ("data", tuple(SETS)),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"--{name} must be one of {', '.join(choices)}; found "
+                    f"{getattr(self, name)}."
+                )
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if field.name == "project_steps" and value == 0:
                 continue
             if not value > 0:
                 raise ValueError(f"--{field.name} must be positive, found {value}.")
@@ -147,5 +230,48 @@ PRESETS = {
         teachers=("smoothing", "cutmix", "augmix", "cross-fitted"),
         methods=("kd",),
     ),
+    # The thesis' own sizes: some steps are timed; with --project_steps=0 they are run.
+    "paper": DigitsConfig(
+        teachers=("standard", "no-CR", "no-LR", "soteacher"),
+        methods=("alone", "kd"),
+        networks=("wrn-40-1",),
+        teacher_network="wrn-40-2",
+        data="cifar100",
+        examples=45_000,
+        held_out=5000,
+        epochs=240,
+        negatives=16_384,
+        preparing_epochs=60,
+        project_steps=2,
+    ),
+    "paper-tiny": DigitsConfig(
+        teachers=("standard", "soteacher"),
+        methods=("alone", "kd"),
+        networks=("resnet18",),
+        teacher_network="resnet34",
+        data="tiny-imagenet",
+        examples=95_000,
+        held_out=5000,
+        epochs=90,
+        batch_size=128,
+        rate=0.1,
+        lipschitz=0.1,
+        project_steps=2,
+    ),
+    "paper-imagenet": DigitsConfig(
+        teachers=("standard", "soteacher"),
+        methods=("alone", "kd"),
+        networks=("resnet18",),
+        teacher_network="resnet152",
+        data="imagenet",
+        examples=1_271_167,
+        held_out=10_000,
+        epochs=90,
+        batch_size=256,
+        rate=0.1,
+        lipschitz=0.1,
+        weight_decay=1e-4,
+        project_steps=1,
+    ),
 }
-GRID = Grid("distill_digits", PRESETS, "running:runs_of")
+GRID = Grid("distill_digits", PRESETS, "running:runs_of", reads_data=True)

@@ -8,54 +8,51 @@ from typing import Any
 import keras
 import numpy as np
 import scipy.special
+import tensorflow as tf
 
-from experiments.distill_digits.config import NETWORKS, DigitsConfig
-from experiments.distill_digits.data import CLASSES, SHAPE, Digits
+from experiments.distill_digits.config import NETWORKS, SETS, DigitsConfig
+from experiments.distill_digits.data import Parts
 from experiments.kit import run_files
-from rlm_tf.data import ImageBatches
 from rlm_tf.evaluation import (
     brier_score,
     expected_calibration_error,
     fit_temperature,
 )
-from rlm_tf.models.image import small_resnet, wide_resnet
+from rlm_tf.models.image import resnet, shufflenet_v2, small_resnet, wide_resnet
 from rlm_tf.training import MetricsLog, ResumableBatches, read_metrics_log
 
 _CHECKPOINT_SECONDS = 60.0
-# Where the rate falls, as in 240 epochs after 150, 180 and 210.
-_FALLS = (5 / 8, 6 / 8, 7 / 8)
-_SHIFT = 1
+# Images of a batch that is only looked at.
+_ROWS = 256
+# From so many classes on the right one may be among five.
+_MANY = 20
 
 
-def network(name: str, seed: int) -> keras.Model:
-    """Returns a network of digits."""
+def network(name: str, seed: int, data: str = "digits") -> keras.Model:
+    """Returns a network of a set of images."""
     keras.utils.set_random_seed(seed)
-    own = NETWORKS[name]
+    own, kind = dict(NETWORKS[name]), SETS[data]
+    options: dict[str, Any] = {"input_shape": kind.shape}
+    if "blocks" in own:
+        options["stem"] = "imagenet" if kind.size else "cifar"
+        return resnet(own.pop("blocks"), kind.classes, **own, **options)
     if "widths" in own:
-        return small_resnet(own["depth"], own["widths"], CLASSES, input_shape=SHAPE)
-    return wide_resnet(own["depth"], own["widen"], CLASSES, input_shape=SHAPE)
+        return small_resnet(own["depth"], own["widths"], kind.classes, **options)
+    if "widen" in own:
+        return wide_resnet(own["depth"], own["widen"], kind.classes, **options)
+    return shufflenet_v2(kind.classes, **options)
 
 
-def batches(
-    config: DigitsConfig, data: Digits, seed: int, mixing: str = "", alpha: float = 1.0
-) -> ResumableBatches:
-    """Returns training batches, shifted by a pixel at most."""
-    own = ImageBatches(
-        data.train,
-        config.batch_size,
-        seed=seed,
-        shift=_SHIFT,
-        mixing=mixing,
-        alpha=alpha,
-    )
-    return ResumableBatches(own)
+def epochs_of(config: DigitsConfig, is_student: bool) -> int:
+    """Returns how often a teacher or a student sees the images."""
+    return config.epochs + (SETS[config.data].more if is_student else 0)
 
 
 def optimizer(config: DigitsConfig, steps: int) -> keras.optimizers.Optimizer:
-    """Returns SGD with momentum and a rate that falls in three steps."""
-    total = config.epochs * steps
-    bounds = [max(int(share * total), 1) for share in _FALLS]
-    rates = [config.rate * 0.1**fall for fall in range(len(_FALLS) + 1)]
+    """Returns SGD with momentum; its rate falls by steps of a teacher's epochs."""
+    total, falls = config.epochs * steps, SETS[config.data].falls
+    bounds = [max(int(share * total), 1) for share in falls]
+    rates = [config.rate * 0.1**fall for fall in range(len(falls) + 1)]
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay(bounds, rates)
     return keras.optimizers.SGD(schedule, momentum=0.9)
 
@@ -64,10 +61,11 @@ def fit(
     model: keras.Model,
     data: ResumableBatches,
     config: DigitsConfig,
-    parts: Digits,
+    parts: Parts,
     folder: pathlib.Path,
     callbacks: list[Any],
     others: list[Any],
+    is_student: bool = False,
 ) -> list[dict[str, Any]]:
     """Trains a compiled model; returns what was logged."""
     log = MetricsLog(folder / "metrics.jsonl")
@@ -75,24 +73,24 @@ def fit(
         model,
         data,
         folder,
-        config.epochs,
+        epochs_of(config, is_student),
         [log, *callbacks],
         _CHECKPOINT_SECONDS,
         others,
-        validation_data=parts.arrays("valid"),
+        validation_data=parts.dataset("valid", _ROWS),
     )
     return read_metrics_log(log.path)
 
 
-def scores(logits: dict[str, np.ndarray], parts: Digits) -> dict[str, Any]:
-    """Returns accuracy and calibration on the test digits.
+def scores(logits: dict[str, np.ndarray], parts: Parts) -> dict[str, Any]:
+    """Returns accuracy and calibration on the test images.
 
     Args:
         logits: `[N, K]` by split, of `valid` and `test`.
         parts: For the labels.
     """
-    temperature = fit_temperature(logits["valid"], parts.valid.labels).temperature
-    labels = parts.test.labels
+    temperature = fit_temperature(logits["valid"], parts.labels("valid")).temperature
+    labels = parts.labels("test")
     found: dict[str, Any] = {"temperature": float(np.clip(temperature, 0, 1e6))}
     for name, own in (("test", 1.0), ("scaled", max(float(temperature), 1e-3))):
         probs = scipy.special.softmax(logits["test"] / own, axis=1)
@@ -103,12 +101,19 @@ def scores(logits: dict[str, np.ndarray], parts: Digits) -> dict[str, Any]:
             "ece": expected_calibration_error(probs, labels),
             "brier": brier_score(probs, labels),
         }
+        if probs.shape[1] >= _MANY:
+            best = np.argpartition(-probs, 5, axis=1)[:, :5]
+            found[name]["top5"] = float((best == labels[:, np.newaxis]).any(1).mean())
     return found
 
 
-def logits_of(model: keras.Model, parts: Digits) -> dict[str, np.ndarray]:
-    """Returns what a network says of held-out and test digits."""
-    return {
-        split: np.asarray(model.predict(parts.arrays(split)[0], verbose=0), np.float64)
-        for split in ("valid", "test")
-    }
+def logits_of(model: keras.Model, parts: Parts) -> dict[str, np.ndarray]:
+    """Returns what a network says of held-out and test images, float64 `[N, K]`."""
+    return {split: said(model, parts, split) for split in ("valid", "test")}
+
+
+def said(model: Any, parts: Parts, split: str) -> np.ndarray:
+    """Returns the logits of a part, float64 `[N, K]`, of anything that is called."""
+    step = tf.function(lambda x: model(x, training=False), reduce_retracing=True)
+    logits = [step(x).numpy() for x, _ in parts.dataset(split, _ROWS)]
+    return np.concatenate(logits).astype(np.float64)

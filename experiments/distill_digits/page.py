@@ -6,9 +6,8 @@ import pathlib
 
 import numpy as np
 
-from experiments.distill_digits.report import accuracies, students_of
+from experiments.distill_digits.report import accuracies, of_data, students_of
 from experiments.distill_digits.report import tables as tables_of_rows
-from experiments.distill_digits.running import NEEDS
 from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
 
@@ -27,17 +26,30 @@ ABOUT = About(
     "4 h, 1 core",
 )
 _TEACHERS = (_SMALL, _command("rivals", "1,2,3"), _command("further", "1"))
+_PAPER = {
+    "cifar100": "paper",
+    "tiny-imagenet": "paper-tiny",
+    "imagenet": "paper-imagenet",
+}
+_ALONE = "python -m experiments.distill_digits --preset={preset}"
 _MADE_BY: MadeBy = {
+    **{
+        data: f"{_command(preset, '1')} --project_steps=0 --data_dir=DATA"
+        for data, preset in _PAPER.items()
+    },
+    "projected": tuple(_ALONE.format(preset=preset) for preset in _PAPER.values()),
     "students": (*_TEACHERS, _command("resnet8", "1,2,3,4,5")),
     "fidelity": (*_TEACHERS, _command("resnet8", "1,2,3,4,5")),
     "uncertainty": _TEACHERS,
     "methods": (_SMALL, _command("methods", "1,2,3"), _command("others", "1")),
 }
+# Of what there are rows of.
+_NEEDS = ("name", "role")
 
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""
-    return tables_of_rows(Rows(folder).read_all(NEEDS))
+    return tables_of_rows(Rows(folder).read_all(_NEEDS))
 
 
 MADE_BY: MadeBy = {
@@ -47,7 +59,7 @@ MADE_BY: MadeBy = {
 
 def headline(folder: pathlib.Path) -> str:
     """Returns what came out, in a line."""
-    rows = Rows(folder).read_all(NEEDS)
+    rows = of_data(Rows(folder).read_all(_NEEDS), "digits")
     kd = [row for row in students_of(rows, "kd") if row["network"] == "wrn-16-1"]
     if not kd:
         return "The comparison was not run yet"

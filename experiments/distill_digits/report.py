@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from experiments.distill_digits.config import METHODS, TEACHERS
+from experiments.distill_digits.config import METHODS, SETS, TEACHERS
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.paired import paired_difference
 
@@ -33,14 +33,17 @@ PUBLISHED = {
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
     """Draws accuracies of teachers and students, and returns the tables."""
     folder.mkdir(parents=True, exist_ok=True)
-    if students_of(rows, "kd"):
-        draw(rows, folder / "students.png")
+    own = of_data(rows, "digits")
+    if students_of(own, "kd"):
+        draw(own, folder / "students.png")
     return "\n\n".join(tables(rows).values())
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
     found = {}
+    projected = [row for row in rows if row["role"] == "projected"]
+    everything, rows = rows, of_data(rows, "digits")
     kd = students_of(rows, "kd")
     if kd:
         found["students"] = teachers_and_students(rows)
@@ -49,7 +52,28 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         found["uncertainty"] = uncertainty(rows)
     if any(row["method"] not in ("", "kd", "alone") for row in rows):
         found["methods"] = methods(rows)
+    for data in SETS:
+        own = of_data(everything, data)
+        if data != "digits" and students_of(own, "kd"):
+            found[data] = teachers_and_students(own)
+    if projected:
+        found["projected"] = projections(projected)
     return found
+
+
+def of_data(rows: Sequence[Row], data: str) -> list[Row]:
+    """Returns the teachers and students of a set of images."""
+    return [row for row in rows if row["role"] != "projected" and row["data"] == data]
+
+
+def projections(rows: Sequence[Row]) -> str:
+    """Returns what the thesis' schedules would take."""
+    lines = [
+        (row["data"], name, f"{row['step_seconds'][name]:.2f}", f"{hours:,.0f}")
+        for row in rows
+        for name, hours in row["hours"].items()
+    ]
+    return table(("images", "run", "seconds a step", "hours, projected"), lines)
 
 
 def students_of(rows: Sequence[Row], method: str) -> list[Row]:

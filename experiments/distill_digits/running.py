@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import keras
 
-from experiments.distill_digits import students, teachers
+from experiments.distill_digits import projecting, students, teachers
 from experiments.distill_digits.config import GRID, TEACHERS, DigitsConfig
-from experiments.distill_digits.data import Digits, drawn
+from experiments.distill_digits.data import Parts, drawn
 from experiments.kit import machine
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
@@ -44,10 +44,13 @@ class DigitsRun(NamedTuple):
     @property
     def name(self) -> str:
         """Of the folder and the row."""
+        end = f"seed{self.seed}"
+        if self.config.data != "digits":
+            end = f"{self.config.data}-{end}"
         if not self.method:
-            return f"teacher-{self.teacher}-{self.network}-seed{self.seed}"
+            return f"teacher-{self.teacher}-{self.network}-{end}"
         of = f"-of-{self.teacher}" if self.teacher else ""
-        return f"{self.network}-{self.method}{of}-seed{self.seed}"
+        return f"{self.network}-{self.method}{of}-{end}"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -61,7 +64,9 @@ class DigitsRun(NamedTuple):
 
 
 def runs_of(config: DigitsConfig, seeds: list[int]) -> list[Run]:
-    """Returns teachers first, then students."""
+    """Returns teachers first, then students; or those that are timed in their place."""
+    if config.project_steps:
+        return [_projected(config, seeds[0])]
     runs: list[Run] = []
     for seed in seeds:
         make = functools.partial(DigitsRun, config, seed=seed)
@@ -80,6 +85,26 @@ def runs_of(config: DigitsConfig, seeds: list[int]) -> list[Run]:
                 if method != "alone" and _may_teach(each, method)
             ]
     return runs
+
+
+def _projected(config: DigitsConfig, seed: int) -> Run:
+    """Returns the run that times some steps of teachers and students."""
+    settings = {**dataclasses.asdict(config), "seed": seed}
+
+    def timed(_: Any, folder: pathlib.Path) -> dict[str, Any]:
+        return {
+            "name": folder.name,
+            "command": command_of(GRID, config, seed),
+            "role": "projected",
+            "data": config.data,
+            **projecting.project(config, seed),
+            "machine": machine.environment()["machine"],
+            "commit": machine.commit(),
+            "finished": time.strftime("%Y-%m-%d"),
+        }
+
+    needs = ("name", "role", "hours")
+    return Run(f"project-{config.data}", settings, lambda: None, timed, needs)
 
 
 def _may_teach(teacher: str, method: str) -> bool:
@@ -103,12 +128,12 @@ def _run(run: DigitsRun) -> Run:
     )
 
 
-def _prepare(run: DigitsRun) -> Digits:
+def _prepare(run: DigitsRun) -> Parts:
     keras.utils.set_random_seed(run.seed)
-    return drawn(run.seed, run.config.examples, run.config.held_out)
+    return drawn(run.config, run.seed)
 
 
-def _train(run: DigitsRun, data: Digits, folder: pathlib.Path) -> dict[str, Any]:
+def _train(run: DigitsRun, data: Parts, folder: pathlib.Path) -> dict[str, Any]:
     began = time.perf_counter()
     if run.method:
         place = folder.parent / teacher_of(run) if run.teacher else None
@@ -128,6 +153,7 @@ def _train(run: DigitsRun, data: Digits, folder: pathlib.Path) -> dict[str, Any]
         "role": "student" if run.method else "teacher",
         **{name: getattr(run, name) for name in ("teacher", "method", "network")},
         "seed": run.seed,
+        "data": run.config.data,
         **found,
         # Of the last process.
         "seconds": time.perf_counter() - began,

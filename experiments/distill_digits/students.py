@@ -6,12 +6,11 @@ import pathlib
 from typing import Any
 
 import keras
-import numpy as np
 import scipy.special
 
 from experiments.distill_digits import fitting
 from experiments.distill_digits.config import SOTEACHERS, TEACHERS, DigitsConfig
-from experiments.distill_digits.data import Digits
+from experiments.distill_digits.data import Parts
 from experiments.distill_digits.teachers import ANCHORS, MODEL
 from rlm_tf import load_model
 from rlm_tf.distillation import TaughtStrategy, recipe
@@ -28,7 +27,7 @@ from rlm_tf.training import TeacherSchedule
 
 def train(
     config: DigitsConfig,
-    data: Digits,
+    data: Parts,
     place: pathlib.Path | None,
     method: str,
     network: str,
@@ -39,7 +38,7 @@ def train(
 
     Args:
         config: The settings.
-        data: The digits.
+        data: The images.
         place: Folder of its teacher; None: it is alone.
         method: Of `METHODS`.
         network: Its own.
@@ -49,8 +48,8 @@ def train(
     Raises:
         FileNotFoundError: If the teacher is not there.
     """
-    student = fitting.network(network, 100 + seed)
-    batches = fitting.batches(config, data, seed)
+    student = fitting.network(network, 100 + seed, config.data)
+    batches = data.batches(config, seed)
     if place is None:
         alone = StudentOrientedTeacher(
             student,
@@ -60,20 +59,22 @@ def train(
             l2=config.weight_decay,
         )
         alone.compile(fitting.optimizer(config, batches.steps))
-        fitting.fit(alone, batches, config, data, folder, [], [])
+        fitting.fit(alone, batches, config, data, folder, [], [], is_student=True)
         return _scores(student, data)
     teacher = read_teacher(place, data, seed)
     arm = _arm_of(place)
     chosen = recipe(
         "kd" if method == "rco" else method,
         "soteacher" if arm in SOTEACHERS else "standard",
-        labels=data.train.labels,
+        labels=data.labels("train"),
         negatives=config.negatives,
         seed=seed,
     )
     if chosen.first_losses:
         # As published, with half of the epochs of that stage in the thesis' 240.
-        first = _compiled(config, teacher, student, chosen.first_losses, 0.0, batches)
+        first = compiled(
+            config, teacher, student, chosen.first_losses, 0.0, batches.steps
+        )
         epochs = max(config.epochs * chosen.first_epochs // 240, 1)
         first.fit(
             batches.dataset,
@@ -82,8 +83,8 @@ def train(
             verbose=0,
             callbacks=[batches.follow_epochs()],
         )
-    model = _compiled(
-        config, teacher, student, chosen.losses, chosen.student_weight, batches
+    model = compiled(
+        config, teacher, student, chosen.losses, chosen.student_weight, batches.steps
     )
     if any(isinstance(each, TaughtStrategy) for each in model.strategies):
         batches.seek(0)
@@ -91,18 +92,19 @@ def train(
     others = []
     if method == "rco":
         others.append(TeacherSchedule(teacher, place / ANCHORS, config.epochs))
-    fitting.fit(model, batches, config, data, folder, [], others)
+    fitting.fit(model, batches, config, data, folder, [], others, is_student=True)
     return {**_scores(student, data), **_fidelity(teacher, student, data)}
 
 
-def _compiled(
+def compiled(
     config: DigitsConfig,
     teacher: Any,
     student: keras.Model,
     losses: Any,
     student_weight: float,
-    batches: Any,
+    steps: int,
 ) -> Distillation:
+    """Returns a student with a teacher, compiled; `steps` are those of an epoch."""
     model = Distillation(
         teacher,
         student,
@@ -110,11 +112,11 @@ def _compiled(
         student_weight=student_weight,
         l2=config.weight_decay,
     )
-    model.compile(fitting.optimizer(config, batches.steps))
+    model.compile(fitting.optimizer(config, steps))
     return model
 
 
-def read_teacher(place: pathlib.Path, data: Digits, seed: int) -> Any:
+def read_teacher(place: pathlib.Path, data: Parts, seed: int) -> Any:
     """Returns the teacher of a folder.
 
     Raises:
@@ -132,7 +134,7 @@ def read_teacher(place: pathlib.Path, data: Digits, seed: int) -> Any:
     models = [load_model(each / MODEL, compile=False) for each in places]
     if folds == 1:
         return models[0]
-    return CrossFittedTeacher(models, folds_of(len(data.train.labels), folds, seed))
+    return CrossFittedTeacher(models, folds_of(len(data.labels("train")), folds, seed))
 
 
 def _arm_of(place: pathlib.Path) -> str:
@@ -140,7 +142,7 @@ def _arm_of(place: pathlib.Path) -> str:
     return max(found, key=len)
 
 
-def _scores(student: keras.Model, data: Digits) -> dict[str, Any]:
+def _scores(student: keras.Model, data: Parts) -> dict[str, Any]:
     logits = fitting.logits_of(student, data)
     return {
         "parameters": count_parameters(student),
@@ -148,11 +150,10 @@ def _scores(student: keras.Model, data: Digits) -> dict[str, Any]:
     }
 
 
-def _fidelity(teacher: Any, student: keras.Model, data: Digits) -> dict[str, Any]:
-    """Returns how far the student says on test digits what its teacher does."""
-    x = data.arrays("test")[0]
+def _fidelity(teacher: Any, student: keras.Model, data: Parts) -> dict[str, Any]:
+    """Returns how far the student says on test images what its teacher does."""
     pair = [
-        scipy.special.softmax(np.asarray(each(x), np.float64), axis=1)
+        scipy.special.softmax(fitting.said(each, data, "test"), axis=1)
         for each in (teacher, student)
     ]
     return {"fidelity": fidelity(*pair)._asdict()}

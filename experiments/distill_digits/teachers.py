@@ -10,8 +10,8 @@ import numpy as np
 import scipy.special
 
 from experiments.distill_digits import fitting
-from experiments.distill_digits.config import TEACHERS, DigitsConfig
-from experiments.distill_digits.data import CLASSES, Digits
+from experiments.distill_digits.config import SETS, TEACHERS, DigitsConfig
+from experiments.distill_digits.data import Parts
 from rlm_tf.file_errors import naming
 from rlm_tf.models import StudentOrientedTeacher, count_parameters, folds_of
 from rlm_tf.training import (
@@ -27,7 +27,7 @@ _ANCHORS_EVERY = 10
 
 def train(
     config: DigitsConfig,
-    data: Digits,
+    data: Parts,
     arm: str,
     network: str,
     seed: int,
@@ -39,7 +39,7 @@ def train(
         model, curve = _train(config, data, arm, network, seed, folder)
         logits = fitting.logits_of(model, data)
     else:
-        fold = folds_of(len(data.train.labels), folds, seed)
+        fold = folds_of(len(data.labels("train")), folds, seed)
         said = []
         for index in range(folds):
             place = folder / str(index)
@@ -68,7 +68,7 @@ def train(
 
 def _train(
     config: DigitsConfig,
-    data: Digits,
+    data: Parts,
     arm: str,
     network: str,
     seed: int,
@@ -78,21 +78,9 @@ def _train(
     options.pop("folds", None)
     stops = options.pop("stops", False)
     mixing, alpha = options.pop("mixing", ""), options.pop("alpha", 1.0)
-    model = fitting.network(network, seed)
-    number = len(data.train.labels)
-    variant = options.get("variant", "thesis")
-    memories: dict[str, Any] = {}
-    if options.get("consistency"):
-        memories["ensemble"] = TemporalEnsemble(number, CLASSES, variant=variant)
-    if options.get("correctness_ranking"):
-        memories["correctness"] = CorrectnessHistory(number, variant=variant)
-    teacher = StudentOrientedTeacher(
-        model,
-        epochs=config.epochs,
-        l2=config.weight_decay,
-        **{"lipschitz": 0.0, "consistency": 0.0, **options, **memories},
-    )
-    batches = fitting.batches(config, data, seed, mixing, alpha)
+    batches = data.batches(config, seed, mixing, alpha)
+    model = fitting.network(network, seed, config.data)
+    teacher = student_oriented(config, model, options, len(data.labels("train")))
     teacher.compile(fitting.optimizer(config, batches.steps))
     keep = [KeepBest("val_cross_entropy")] if stops else []
     anchors = SaveAnchors(folder / ANCHORS, _ANCHORS_EVERY, model=model)
@@ -102,3 +90,27 @@ def _train(
     with naming(folder / MODEL):
         model.save(folder / MODEL)
     return model, curve
+
+
+def student_oriented(
+    config: DigitsConfig, model: keras.Model, options: dict[str, Any], number: int
+) -> StudentOrientedTeacher:
+    """Returns a network as a teacher, not compiled.
+
+    Args:
+        config: The settings.
+        model: The network.
+        options: Of `StudentOrientedTeacher`, without what remembers.
+        number: Examples to remember.
+    """
+    variant = options.get("variant", "thesis")
+    own = {"lipschitz": 0.0, "consistency": 0.0, **options}
+    own["lipschitz"] *= config.lipschitz
+    if own["consistency"]:
+        classes = SETS[config.data].classes
+        own["ensemble"] = TemporalEnsemble(number, classes, variant=variant)
+    if options.get("correctness_ranking"):
+        own["correctness"] = CorrectnessHistory(number, variant=variant)
+    return StudentOrientedTeacher(
+        model, epochs=config.epochs, l2=config.weight_decay, **own
+    )

@@ -10,6 +10,7 @@ from rlm_tf.data.batches.sentence_batches import SentenceBatches
 from rlm_tf.data.batches.sentence_pairs import SentencePairs
 from rlm_tf.data.batches.variable_windows import VariableWindows
 from rlm_tf.data.images.image_batches import ImageBatches
+from rlm_tf.data.images.image_file_batches import ImageFileBatches
 from rlm_tf.data.images.labelled_images import LabelledImages
 from rlm_tf.data.images.published_images import (
     ImageFiles,
@@ -49,6 +50,7 @@ __all__ = [
     "Corpus",
     "CorpusSummary",
     "ImageBatches",
+    "ImageFileBatches",
     "ImageFiles",
     "LabelledBatches",
     "LabelledImages",

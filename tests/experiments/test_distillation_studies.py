@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.distill_digits import fitting, projecting
 from experiments.distill_digits import report as digits_report
-from experiments.distill_digits.config import METHODS, TEACHERS
+from experiments.distill_digits.config import METHODS, NETWORKS, SETS, TEACHERS
 from experiments.distill_digits.config import PRESETS as DIGITS
 from experiments.distill_digits.data import drawn as drawn_digits
 from experiments.distill_digits.running import runs_of as digits_runs
@@ -163,12 +164,64 @@ def test_every_recipe_is_a_method():
 
 
 def test_digits_of_a_seed_are_parts_of_all():
-    parts = drawn_digits(1, 300, 200)
-    assert [len(part.labels) for part in parts] == [300, 200, 1297]
-    other = drawn_digits(2, 300, 200)
+    parts = drawn_digits(DIGITS["small"], 1)
+    assert [len(part.labels) for part in parts[:3]] == [300, 200, 1297]
+    other = drawn_digits(DIGITS["small"], 2)
     assert not np.array_equal(parts.train.labels, other.train.labels)
-    x, labels = parts.arrays("test")
-    assert x.shape == (1297, 8, 8, 1) and x.max() == 1 and len(labels) == 1297
+    read = [x.numpy() for x, _ in parts.dataset("test", 256)]
+    x = np.concatenate(read)
+    assert x.shape == (1297, 8, 8, 1) and x.max() == 1 and len(read) == 6
+    np.testing.assert_array_equal(x * 255, parts.test.images)
+    with pytest.raises(ValueError, match="more than the 1797 images of digits"):
+        drawn_digits(dataclasses.replace(DIGITS["small"], examples=1597), 1)
+
+
+def test_images_of_folders_are_read_as_they_are_needed(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLM_DATA_DIR", str(tmp_path))
+    for split, number in (("train", 5), ("val", 2)):
+        for row in range(number):
+            place = tmp_path / "imagenet" / split / f"n{row % 2}"
+            place.mkdir(parents=True, exist_ok=True)
+            image = np.full([9, 12, 3], 40 * row, np.uint8)
+            (place / f"{row}.png").write_bytes(tf.io.encode_png(image).numpy())
+    config = dataclasses.replace(
+        DIGITS["paper-imagenet"], examples=3, held_out=2, batch_size=2
+    )
+    parts = drawn_digits(config, 1)
+    assert [len(part.labels) for part in parts[:3]] == [3, 2, 2]
+    ((x, ids), labels), _ = parts.batches(config, 1).dataset.take(2)
+    assert x.shape == (2, 224, 224, 3) and len(ids) == len(labels) == 2
+    np.testing.assert_array_equal(parts.labels("test"), [0, 1])
+    with pytest.raises(ValueError, match=r"images of files are not mixed \(mixup\)"):
+        parts.batches(config, 1, "mixup")
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize("preset", ["paper", "paper-tiny"])
+def test_hours_of_the_published_schedules(preset, monkeypatch):
+    config = DIGITS[preset]
+    tiny = {name: {"depth": 10, "widen": 1} for name in NETWORKS}
+    monkeypatch.setattr(fitting, "NETWORKS", tiny)
+    config = dataclasses.replace(config, batch_size=2, project_steps=1)
+    (run,) = digits_runs(config, [1])
+    assert run.name == f"project-{config.data}"
+    found = projecting.project(config, 1)
+    student = f"{config.networks[0]}, kd"
+    epochs = config.epochs + (10 if preset == "paper-tiny" else 0)
+    steps = -(-config.examples // 2) * epochs
+    expected = steps * found["step_seconds"][student] / 3600
+    assert found["hours"][student] == pytest.approx(expected)
+    row = {"name": "project", "role": "projected", "data": config.data, **found}
+    table = digits_report.tables([row])["projected"]
+    assert f"| {config.data} | teacher, soteacher |" in table
+
+
+@pytest.mark.parametrize("name", ["shufflenet-v2", "resnet18", "resnet32x4"])
+@pytest.mark.landing
+def test_networks_have_the_classes_of_their_images(name):
+    for data in ("cifar100", "imagenet"):
+        network = fitting.network(name, 1, data)
+        assert network.output_shape == (None, SETS[data].classes)
 
 
 def test_runs_are_teachers_and_then_their_students():
@@ -204,6 +257,7 @@ def _row(role, teacher, method, network, seed, accuracy):
         "method": method,
         "network": network,
         "seed": seed,
+        "data": "digits",
         "test": scores,
         "scaled": scores,
         "temperature": 1.5,
@@ -236,7 +290,7 @@ def test_tables_of_digits(tmp_path):
 def test_students_learn_from_the_models_behind_them(tmp_path):
     names = [run.name for run in language_runs(LANGUAGE["small"], [1, 2])]
     assert names[:3] == ["kneser-ney-5-seed1", "imm-seed1", "imm-seed2"]
-    assert names[-1] == "ensemble-of-5-seed2" and len(names) == 21
+    assert names[-1] == "ensemble-of-5-seed2" and len(names) == 23
     names = [run.name for run in language_runs(LANGUAGE["trials"], [9])]
     assert names[1] == "of-1-t1-w0.9-10epochs-seed9" and len(names) == 4
     run = LanguageRun(LANGUAGE["small"], "of-5", 1.0, 0.5, 2)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_option
@@ -44,6 +45,12 @@ class ImageFiles(NamedTuple):
     labels: np.ndarray
     names: tuple[str, ...]
 
+    def part(self, rows: npt.ArrayLike) -> ImageFiles:
+        """Returns the files of some rows, in that order."""
+        rows = np.asarray(rows)
+        paths = tuple(self.paths[row] for row in rows)
+        return self._replace(paths=paths, labels=self.labels[rows])
+
     def read(self, size: int) -> LabelledImages:
         """Returns all images in memory, resized to `size` x `size`, of three channels.
 
@@ -67,7 +74,12 @@ class ImageFiles(NamedTuple):
 
 def read_image(path: Any) -> tf.Tensor:
     """Returns the image of a file, uint8 `[H, W, 3]`."""
-    return tf.image.decode_image(tf.io.read_file(path), 3, expand_animations=False)
+    return decoded(tf.io.read_file(path))
+
+
+def decoded(content: tf.Tensor) -> tf.Tensor:
+    """Returns the image of a file's content, uint8 `[H, W, 3]`."""
+    return tf.image.decode_image(content, 3, expand_animations=False)
 
 
 def middle_square(image: tf.Tensor) -> tf.Tensor:
