@@ -8,10 +8,9 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_option, check_range
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
 from rlm_tf.models.distillation.placed import flat_weights, window_and_places
-from rlm_tf.models.distillation.teacher_epochs import RAMPS, TeacherEpochs
+from rlm_tf.models.distillation.teacher_epochs import TeacherEpochs
 from rlm_tf.models.language.interface import language_model_of
 from rlm_tf.models.language.wrapped_language_model import WrappedLanguageModel
 from rlm_tf.nested_config import made_objects
@@ -68,29 +67,18 @@ class StudentOrientedLanguageTeacher(TeacherEpochs, WrappedLanguageModel):
         variant: Literal["thesis", "authors"] = "thesis",
         **kwargs: Any,
     ) -> None:
-        name = type(self).__name__
-        check_range(name, 0.0, 1e30, lipschitz=lipschitz, consistency=consistency)
-        check_option(name, "ramp", ramp, RAMPS)
-        check_option(name, "norm", norm, ("one", "inf"))
-        check_option(name, "variant", variant, ("thesis", "authors"))
-        check_integer(name, "epochs", epochs, 1)
         super().__init__(model, **kwargs)
-        self.lipschitz = lipschitz
-        self.consistency = consistency
-        self.ramp = ramp
-        self.epochs = epochs
-        self.norm = norm
-        self.ignore = tuple(ignore)
-        self.variant = variant
-        if ensemble is not None and ensemble.variant != variant:
-            raise ValueError(
-                f"{name}: `ensemble` has variant {ensemble.variant!r}, expected "
-                f"{variant!r}, as the teacher."
-            )
-        self.ensemble = ensemble
-        if lipschitz:
-            self._constants()
-        self.begin_epochs()
+        self.ensemble: TokenEnsemble | None
+        self.take_options(
+            lipschitz=lipschitz,
+            consistency=consistency,
+            ramp=ramp,
+            epochs=epochs,
+            norm=norm,
+            ignore=ignore,
+            variant=variant,
+            ensemble=ensemble,
+        )
         self.built = True
 
     def build(self, input_shape: Any = None) -> None:
@@ -104,16 +92,7 @@ class StudentOrientedLanguageTeacher(TeacherEpochs, WrappedLanguageModel):
 
     @property
     def term_specs(self) -> list[TermSpec]:
-        specs = self.inner_specs
-        if self.lipschitz:
-            specs.append(TermSpec("lipschitz", self.lipschitz, evaluated=False))
-        if self.consistency:
-            specs.append(
-                TermSpec(
-                    "consistency", self.consistency, switch=self.rise, evaluated=False
-                )
-            )
-        return specs
+        return [*self.inner_specs, *self.teaching_specs()]
 
     # === Computation ===
 
@@ -131,8 +110,7 @@ class StudentOrientedLanguageTeacher(TeacherEpochs, WrappedLanguageModel):
         if not training:
             return terms
         if self.lipschitz:
-            total = tf.add_n(list(self._constants().values()))
-            terms["lipschitz"] = TermLoss(total[tf.newaxis], tf.ones([1]))
+            terms["lipschitz"] = self.lipschitz_term()
         if self.consistency:
             every = tf.range(tf.size(y))
             logits = self.view.logits(found["outputs"], every)
@@ -179,15 +157,9 @@ class StudentOrientedLanguageTeacher(TeacherEpochs, WrappedLanguageModel):
         return {
             **super().get_config(),
             "model": keras.saving.serialize_keras_object(self.model),
-            "lipschitz": self.lipschitz,
-            "consistency": self.consistency,
-            "ramp": self.ramp,
-            "epochs": self.epochs,
+            **self.options(),
             # Never part of a file.
             "ensemble": None,
-            "norm": self.norm,
-            "ignore": list(self.ignore),
-            "variant": self.variant,
         }
 
     @classmethod

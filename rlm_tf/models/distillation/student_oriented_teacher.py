@@ -8,14 +8,10 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import (
-    check_integer,
-    check_option,
-    check_range,
-)
+from rlm_tf.checks import check_range
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
-from rlm_tf.models.distillation.teacher_epochs import RAMPS, TeacherEpochs
+from rlm_tf.models.distillation.teacher_epochs import TeacherEpochs, of_weights
 from rlm_tf.models.supervised import Supervised, supervised
 from rlm_tf.nested_config import made_objects
 from rlm_tf.objective_model.objective_model import ObjectiveModel
@@ -99,44 +95,27 @@ class StudentOrientedTeacher(TeacherEpochs, ObjectiveModel):
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
-        check_range(
-            name,
-            0.0,
-            1e30,
-            lipschitz=lipschitz,
-            consistency=consistency,
-            l1=l1,
-            correctness_ranking=correctness_ranking,
-        )
+        check_range(name, 0.0, 1e30, l1=l1, correctness_ranking=correctness_ranking)
         check_range(name, 0.0, 1.0, label_smoothing=label_smoothing)
-        check_option(name, "ramp", ramp, RAMPS)
-        check_option(name, "norm", norm, ("one", "inf"))
-        check_option(name, "variant", variant, ("thesis", "authors"))
-        check_integer(name, "epochs", epochs, 1)
         super().__init__(**{"dtype": model.dtype_policy, **kwargs})
         self.model = model
-        self.lipschitz = lipschitz
-        self.consistency = consistency
-        self.ramp = ramp
-        self.epochs = epochs
-        self.norm = norm
-        self.ignore = tuple(ignore)
-        self.variant = variant
-        self.ensemble = ensemble
         self.l1 = l1
         self.label_smoothing = label_smoothing
         self.correctness_ranking = correctness_ranking
-        self.correctness = correctness
-        if lipschitz:
-            self._constants()
-        for memory, own in (("ensemble", ensemble), ("correctness", correctness)):
-            if own is not None and own.variant != variant:
-                raise ValueError(
-                    f"{name}: `{memory}` has variant {own.variant!r}, expected "
-                    f"{variant!r}, as the teacher."
-                )
+        self.ensemble: TemporalEnsemble | None
+        self.correctness: CorrectnessHistory | None
+        self.take_options(
+            lipschitz=lipschitz,
+            consistency=consistency,
+            ramp=ramp,
+            epochs=epochs,
+            norm=norm,
+            ignore=ignore,
+            variant=variant,
+            ensemble=ensemble,
+            correctness=correctness,
+        )
         self.accuracy_metric = declared(keras.metrics.Mean(name="accuracy"), "up")
-        self.begin_epochs()
         self.built = True
 
     def build(self, input_shape: Any = None) -> None:
@@ -151,15 +130,7 @@ class StudentOrientedTeacher(TeacherEpochs, ObjectiveModel):
 
     @property
     def term_specs(self) -> list[TermSpec]:
-        specs = [TermSpec("cross_entropy")]
-        if self.lipschitz:
-            specs.append(TermSpec("lipschitz", self.lipschitz, evaluated=False))
-        if self.consistency:
-            specs.append(
-                TermSpec(
-                    "consistency", self.consistency, switch=self.rise, evaluated=False
-                )
-            )
+        specs = [TermSpec("cross_entropy"), *self.teaching_specs()]
         for own in ("l1", "correctness_ranking"):
             if getattr(self, own):
                 specs.append(TermSpec(own, getattr(self, own), evaluated=False))
@@ -190,12 +161,11 @@ class StudentOrientedTeacher(TeacherEpochs, ObjectiveModel):
         if not training:
             return terms
         if self.lipschitz:
-            total = tf.add_n(list(self._constants().values()))
-            terms["lipschitz"] = _of_weights(total)
+            terms["lipschitz"] = self.lipschitz_term()
         if self.consistency:
             terms["consistency"] = self._consistency(ids, found.logits, found.weights)
         if self.l1:
-            terms["l1"] = _of_weights(tf.add_n(list(map(_size, self._matrices()))))
+            terms["l1"] = of_weights(tf.add_n(list(map(_size, self._matrices()))))
         if self.correctness_ranking:
             terms["correctness_ranking"] = self._ranking(ids, found)
         return terms
@@ -271,19 +241,13 @@ class StudentOrientedTeacher(TeacherEpochs, ObjectiveModel):
         return {
             **super().get_config(),
             "model": keras.saving.serialize_keras_object(self.model),
-            "lipschitz": self.lipschitz,
-            "consistency": self.consistency,
-            "ramp": self.ramp,
-            "epochs": self.epochs,
-            # Never part of a file.
-            "ensemble": None,
+            **self.options(),
             "l1": self.l1,
             "label_smoothing": self.label_smoothing,
             "correctness_ranking": self.correctness_ranking,
+            # Never part of a file.
+            "ensemble": None,
             "correctness": None,
-            "norm": self.norm,
-            "ignore": list(self.ignore),
-            "variant": self.variant,
         }
 
     @classmethod
@@ -292,11 +256,6 @@ class StudentOrientedTeacher(TeacherEpochs, ObjectiveModel):
     ) -> StudentOrientedTeacher:
         """Returns the model of a config; it has no ensemble."""
         return cls(**made_objects(config, custom_objects))
-
-
-def _of_weights(total: tf.Tensor) -> TermLoss:
-    """Returns the term of a sum over weights; of each replica the same, as its mean."""
-    return TermLoss(total[tf.newaxis], tf.ones([1]))
 
 
 def _size(weight: tf.Tensor) -> tf.Tensor:
