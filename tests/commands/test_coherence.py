@@ -67,6 +67,7 @@ def _report(settings):
     return json.loads((pathlib.Path(settings.output_dir) / "report.json").read_text())
 
 
+@pytest.mark.landing
 @pytest.mark.usefixtures("few_steps")
 def test_the_report_of_two_texts(given, capsys):
     running.run(given)
@@ -191,6 +192,7 @@ def test_an_output_folder_that_cannot_be_made(given):
         running.run(dataclasses.replace(given, output_dir="/dev/null/x"))
 
 
+@pytest.mark.landing
 @pytest.mark.usefixtures("few_steps")
 def test_finished_folds_are_not_computed_again(given, monkeypatch):
     from rlm_tf.evaluation.information.segment_information import SegmentEstimator

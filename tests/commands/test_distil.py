@@ -114,6 +114,7 @@ def test_a_classifier_its_table_and_its_export(tmp_path):
     assert again.rows[2].nll == pytest.approx(row.nll)
 
 
+@pytest.mark.landing
 def test_strategies_that_need_preparation_are_prepared():
     keras.utils.set_random_seed(0)
     images = _RNG.normal(size=(8, 4, 4, 1)).astype("float32")
@@ -143,6 +144,7 @@ def test_strategies_that_need_preparation_are_prepared():
 # === Language models ===
 
 
+@pytest.mark.landing
 def test_a_language_model_its_table_and_its_export(tmp_path, capsys):
     words = fixtures.stream(300)
     vocabulary = Vocabulary(["<eos>", *"abcdef"], rule="whitespace")

@@ -283,6 +283,7 @@ def test_the_n_gram_can_be_served_alone(trained, tmp_path, capsys):
     np.testing.assert_allclose(answer["log_probs"][0], expected, atol=1e-4)
 
 
+@pytest.mark.landing
 def test_export_writes_the_model_alone_on_demand(trained, tmp_path, capsys):
     path = tmp_path / "small"
     options = settings.ExportSettings(
@@ -430,6 +431,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(small, trained, tmp_path):
     assert found == whole
 
 
+@pytest.mark.landing
 def test_it_teaches_a_model_of_half_its_width(trained, small, tmp_path, capsys):
     wanted = DistilSettings(
         teacher=(str(trained),),

@@ -18,7 +18,7 @@ from tests.models.latent.vae_fixtures import SENTENCES, X, sentence_model, symbo
 from tests.replica_steps import assert_two_replicas_equal_one
 
 # Tracing takes five times as long as the steps.
-pytestmark = pytest.mark.eager
+pytestmark = [pytest.mark.eager, pytest.mark.landing]
 
 _ROWS = {row.name: row for row in MODELS}
 

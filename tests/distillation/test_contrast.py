@@ -127,6 +127,7 @@ def test_it_trains_both_projections_and_asks_for_ids():
         model.train_on_batch((_X, _IDS + 1), _LABELS)
 
 
+@pytest.mark.landing
 def test_two_replicas_equal_one():
     data = tf.data.Dataset.from_tensor_slices(((_X, _IDS), _LABELS)).batch(8)
     alone = _model(eager=False)

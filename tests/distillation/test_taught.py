@@ -148,6 +148,7 @@ def test_files_keep_what_was_prepared(make, tmp_path):
     loaded.fit(_X, _LABELS, verbose=0)
 
 
+@pytest.mark.landing
 def test_two_replicas_equal_one():
     alone = _student(_views())
     alone.prepare([_X], epochs=1)

@@ -305,6 +305,7 @@ def test_search_finds_the_best_of_the_grid(tokens):
     np.testing.assert_allclose(best, 1 / 0.8)
 
 
+@pytest.mark.landing
 @pytest.mark.graph
 def test_evaluate_combines_everything(model, tokens):
     """The temperature is searched with the same masks, but with fixed weights."""

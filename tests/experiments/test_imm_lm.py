@@ -143,6 +143,7 @@ def test_a_killed_new_start_leaves_nothing_of_the_run_before(tmp_path):
     assert [point["epoch"] for point in curve] == [0, 1, 2]
 
 
+@pytest.mark.landing
 @pytest.mark.slow
 def test_mistakes_found_while_training_are_one_line(tmp_path):
     diverging = (

@@ -36,6 +36,7 @@ def corpus():
     return dataclasses.replace(whole, valid=whole.valid[:900], test=whole.test[:900])
 
 
+@pytest.mark.landing
 @pytest.mark.slow
 def test_binary_trains_reports_and_skips_what_is_done(tmp_path):
     flags = ["--preset=smoke", "--lambda_=0.3", f"--output_dir={tmp_path}"]

@@ -134,6 +134,7 @@ def test_arguments_of_other_kinds_are_named(vocabulary, tmp_path):
         export(model, TEXT, tmp_path / "x")
 
 
+@pytest.mark.landing
 def test_model_that_sees_the_future_is_refused(vocabulary, tmp_path):
     model = causal_convolution(len(vocabulary), padding="same")
     with pytest.raises(ValueError, match="must be causal"):

@@ -17,6 +17,8 @@ from rlm_tf.layers import (
 from rlm_tf.models import MonteCarloVAE
 from rlm_tf.serving import MAX_TEXT_BYTES, LatentService, export_latent_model
 
+pytestmark = pytest.mark.landing
+
 
 def _model(policy, kind):
     """A model and its vocabulary, which has no `<unk>`."""

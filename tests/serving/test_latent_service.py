@@ -19,6 +19,8 @@ from rlm_tf.objectives.monte_carlo import iwae
 from rlm_tf.serving import export_latent_model
 from tests.models.latent.vae_fixtures import symbol_model
 
+pytestmark = pytest.mark.landing
+
 _TEXTS = ["the cat sat on the mat", "", "a dog"]
 
 

@@ -19,6 +19,8 @@ from rlm_tf.serving import export_language_model
 from tests.serving.exported import TEXT, generate, make_model, score
 from tests.serving.test_exported_models import causal_convolution
 
+pytestmark = pytest.mark.landing
+
 MU = 0.3
 TEXTS = ["the cat saw a dog\non the mat ; a dog", "didn't it", ""]
 

@@ -11,6 +11,8 @@ from rlm_tf.layers import LSTMCell, PairDiscriminator
 from rlm_tf.models import BootstrappedMutualInformation, RegularizedLanguageModel
 from rlm_tf.serving import export_language_model
 
+pytestmark = pytest.mark.landing
+
 TEXT = "a b c .\nd e .\nf g a b .\n"
 FIRST, SECOND = ["a b .", "d", ""], ["c .\n", "e f g .", "a"]
 

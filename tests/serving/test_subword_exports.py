@@ -35,6 +35,7 @@ def path(vocabulary, tmp_path_factory):
     return model, export_language_model(model, vocabulary, path)
 
 
+@pytest.mark.landing
 def test_texts_of_any_language_are_scored(vocabulary, path):
     model, path = path
     texts = ["the cat\nsat", "\u6211\u4eec \U0001f642 \u2581\x1a", ""]

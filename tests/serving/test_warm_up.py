@@ -91,6 +91,7 @@ def requests_in(path, prediction_log):
         yield request.model_spec.name, request.model_spec.signature_name, inputs
 
 
+@pytest.mark.landing
 def test_every_signature_of_a_language_model_is_warmed_up(path, loaded, prediction_log):
     found = list(requests_in(path, prediction_log))
     assert [name for name, *_ in found] == ["there"] * 4

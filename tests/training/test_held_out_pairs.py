@@ -38,6 +38,7 @@ def _fit(callbacks):
     return model
 
 
+@pytest.mark.landing
 def test_what_is_logged_by_hand(tmp_path):
     pairs = SentencePairs(_HELD, 0, 5, most_tokens=5, negatives=2, seed=7)
     log = MetricsLog(tmp_path / "log.jsonl")

@@ -164,6 +164,7 @@ print("equal")
 """
 
 
+@pytest.mark.landing
 @pytest.mark.slow
 def test_each_replica_keeps_its_own_rows() -> None:
     root = pathlib.Path(__file__).parents[3]

@@ -81,6 +81,7 @@ def test_what_is_not_augmented_is_scaled():
     assert batches.steps == 3
 
 
+@pytest.mark.landing
 def test_shifts_and_flips_are_those_of_padded_images():
     found = {}
     for epoch in range(30):

@@ -27,6 +27,7 @@ def few_steps(monkeypatch):
 # === The estimate ===
 
 
+@pytest.mark.landing
 def test_it_comes_near_a_known_information_and_not_above(few_steps):
     found = segment_information(
         _TEXT, segment=2, gap=1, folds=3, seed=1, most_steps=250

@@ -191,6 +191,7 @@ def test_it_needs_states():
         )
 
 
+@pytest.mark.landing
 def test_two_replicas_equal_one(two_replicas):
     (tokens, start, pairs), targets, weights = batch(
         SentencePairs(TEXT, 0, 4, most_tokens=5)

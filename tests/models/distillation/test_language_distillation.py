@@ -174,6 +174,7 @@ def test_models_of_keras_teach_and_learn():
     assert logs["kd"][-1] < logs["kd"][0]
 
 
+@pytest.mark.landing
 def test_a_student_comes_to_what_its_teacher_says():
     teacher = model_of(8)
     model = LanguageDistillation(
@@ -246,6 +247,7 @@ def test_a_student_says_tokens_by_their_probability():
     np.testing.assert_allclose(shares, probs, atol=0.03)
 
 
+@pytest.mark.landing
 def test_on_policy_trains_in_graphs_and_two_replicas_equal_one():
     losses = [(strategies.GeneralisedJSD(0.5), 1.0)]
 

@@ -87,6 +87,7 @@ def test_parts_of_a_text_are_joined(tmp_path):
         TeacherPredictions.join([parts[0], other], tmp_path / "no")
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
 def test_stored_and_living_teachers_are_one(tmp_path, temperature):
     teacher = model_of(8)

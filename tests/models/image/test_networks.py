@@ -33,6 +33,7 @@ def test_parameters_are_those_of_the_oracle(make, expected):
     assert _count(make()) == _COUNTS["trainable_100_classes_3x32x32"][expected]
 
 
+@pytest.mark.landing
 def test_parameters_of_large_ones_and_of_digits_are_those_of_the_oracle():
     large = _COUNTS["imagenet_1000_classes_7x7_stem"]
     known = {

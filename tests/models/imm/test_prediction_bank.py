@@ -74,6 +74,7 @@ def test_loss_and_counts_are_those_of_positions_one_by_one(order, dropout, optio
     assert matched > 5 and (dropped or options["min_count"] == 1)
 
 
+@pytest.mark.landing
 def test_every_replica_has_a_bank_of_its_own(two_replicas):
     restricted = fixtures.restricted_model()
     options = {"min_count": 4, "bank_size": 9}

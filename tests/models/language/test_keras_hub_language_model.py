@@ -189,6 +189,7 @@ def test_files_are_loaded_in_a_process_that_imported_nothing(model, tmp_path):
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.landing
 def test_keras_hub_is_imported_only_where_it_is_used():
     program = "import sys, rlm_tf.models, rlm_tf.serving, rlm_tf.commands.using\n"
     program += "assert not {'keras_hub', 'safetensors'} & set(sys.modules)"

@@ -173,6 +173,7 @@ def test_two_replicas_learn_from_the_environment_as_one(pomdp, target, two_repli
         model.fit(data, epochs=4, steps_per_epoch=1)
 
 
+@pytest.mark.landing
 @pytest.mark.graph
 def test_adam_under_xla(pomdp, target, rng):
     batch = small_batch(rng)
