@@ -20,6 +20,12 @@ from rlm_tf.data.images.published_images import (
     tiny_imagenet,
 )
 from rlm_tf.data.labelled.ag_news import load_ag_news
+from rlm_tf.data.labelled.documents import (
+    Documents,
+    document_names,
+    load_documents,
+    load_seeds,
+)
 from rlm_tf.data.labelled.glue import load_glue
 from rlm_tf.data.labelled.labelled_batches import LabelledBatches
 from rlm_tf.data.labelled.labelled_texts import LabelledTexts
@@ -49,6 +55,7 @@ __all__ = [
     "ContiguousBatches",
     "Corpus",
     "CorpusSummary",
+    "Documents",
     "ImageBatches",
     "ImageFileBatches",
     "ImageFiles",
@@ -81,11 +88,14 @@ __all__ = [
     "contiguous_batches",
     "corpus_names",
     "digits",
+    "document_names",
     "encoder_vocabulary",
     "image_folder",
     "load_ag_news",
     "load_corpus",
+    "load_documents",
     "load_glue",
+    "load_seeds",
     "load_text_corpus",
     "mask_tokens",
     "masked_count",

@@ -1,0 +1,56 @@
+"""Labels from rules: seed words, deletion, selection, estimates of noise."""
+
+from rlm_tf.labelling.accuracy import (
+    Accuracy,
+    ToLabel,
+    accuracy_from_labels,
+    choose_to_label,
+)
+from rlm_tf.labelling.deletion import (
+    best_deletion_ratio,
+    deletion_counts,
+    fixed_count_deletion_rate,
+    seed_deletion_rate,
+)
+from rlm_tf.labelling.intervals import binomial_interval
+from rlm_tf.labelling.noise import ConfidentJoint, confident_joint
+from rlm_tf.labelling.rule_statistics import (
+    RuleStatistics,
+    SeedStatistics,
+    Spread,
+    rule_statistics,
+    seed_statistics,
+)
+from rlm_tf.labelling.seed_rule import Matches, Seed, SeedRule
+from rlm_tf.labelling.selection import (
+    normalised_loss_scores,
+    random_flip,
+    select_by_learning_order,
+    select_confident,
+)
+
+__all__ = [
+    "Accuracy",
+    "ConfidentJoint",
+    "Matches",
+    "RuleStatistics",
+    "Seed",
+    "SeedRule",
+    "SeedStatistics",
+    "Spread",
+    "ToLabel",
+    "accuracy_from_labels",
+    "best_deletion_ratio",
+    "binomial_interval",
+    "choose_to_label",
+    "confident_joint",
+    "deletion_counts",
+    "fixed_count_deletion_rate",
+    "normalised_loss_scores",
+    "random_flip",
+    "rule_statistics",
+    "seed_deletion_rate",
+    "seed_statistics",
+    "select_by_learning_order",
+    "select_confident",
+]

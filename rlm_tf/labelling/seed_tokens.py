@@ -1,0 +1,46 @@
+"""How texts are cut into the words that seeds are compared with."""
+
+from __future__ import annotations
+
+import re
+import string
+
+from rlm_tf.data.text.tokenisation import APOSTROPHES, LETTERS, as_text
+
+TOKENISATIONS = ("words", "published")
+_WORD = re.compile(f"[{LETTERS}]+(?:[{APOSTROPHES}][{LETTERS}]+)*")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def lowered(text: str) -> str:
+    """Returns a text in lower case, as graphs have it, too.
+
+    A final sigma is a sigma: where a word ends depends on the version of Unicode.
+    """
+    return text.lower().replace("\u03c2", "\u03c3")
+
+
+def words_of(text: str) -> list[str]:
+    """Returns the words of a text in lower case, without symbols: `words`.
+
+    A word is one of the rule `words` of vocabularies (`rlm_tf.data.text.tokenisation`).
+    """
+    return _WORD.findall(lowered(as_text(text)))
+
+
+def published_tokens(text: str) -> list[str]:
+    """Returns tokens as the authors cut them: `published`.
+
+    Parted by white space, without ASCII punctuation, in lower case: `don't` is `dont`.
+    """
+    return text.translate(_NO_PUNCTUATION).lower().split()
+
+
+def unlowered_published_tokens(text: str) -> list[str]:
+    """Returns the same tokens as they are written, of which stop words are told."""
+    return text.translate(_NO_PUNCTUATION).split()
+
+
+def tokens_of(text: str, tokenisation: str) -> list[str]:
+    """Returns the tokens of a text, by one of `TOKENISATIONS`."""
+    return words_of(text) if tokenisation == "words" else published_tokens(text)
