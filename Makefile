@@ -22,7 +22,7 @@ $(VENV)/.installed: requirements.lock setup.cfg
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-peers: $(VENV)/.peers  ## Adds PyTorch, torchdistill, NLTK and KenLM, for comparisons.
+peers: $(VENV)/.peers  ## Adds PyTorch, NLTK, KenLM, Snorkel and others, for comparisons.
 
 $(VENV)/.peers: requirements-peers.lock $(VENV)/.installed
 	$(BIN)/pip install --quiet --requirement requirements-peers.lock

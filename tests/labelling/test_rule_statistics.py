@@ -69,8 +69,11 @@ def test_of_seeds_as_snorkel_has_them():
     votes = np.where(matches.hits.toarray() > 0, classes, -1)
     expected = analysis.LFAnalysis(votes)
     found = seed_statistics(rule, matches)
-    for name in ("coverage", "overlaps", "conflicts"):
-        theirs = getattr(expected, f"lf_{name}")()
+    for name, theirs in (
+        ("coverage", expected.lf_coverages()),
+        ("overlaps", expected.lf_overlaps()),
+        ("conflicts", expected.lf_conflicts()),
+    ):
         np.testing.assert_allclose([getattr(own, name) for own in found], theirs)
 
 

@@ -137,7 +137,7 @@ def test_real_documents_are_labelled_as_the_oracle_has_it(key, data_dir):
         assert rule.class_names == found.class_names
         matches = rule.match(found.texts)
         own = rule_statistics(
-            rule, found.texts, matches, found.labels, stop_words=words
+            rule, found.texts, matches, found.labels, stop_words=stops
         )
         assert own.labelled == expected[ties]["labelled"]
         wrong = own.labelled - np.trace(own.transitions)
