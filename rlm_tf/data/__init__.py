@@ -20,6 +20,7 @@ from rlm_tf.data.images.published_images import (
     tiny_imagenet,
 )
 from rlm_tf.data.labelled.ag_news import load_ag_news
+from rlm_tf.data.labelled.document_batches import DocumentBatches
 from rlm_tf.data.labelled.documents import (
     Documents,
     document_names,
@@ -55,6 +56,7 @@ __all__ = [
     "ContiguousBatches",
     "Corpus",
     "CorpusSummary",
+    "DocumentBatches",
     "Documents",
     "ImageBatches",
     "ImageFileBatches",

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from rlm_tf.checks import check_integer, check_option
-from rlm_tf.labelling.seed_tokens import TOKENISATIONS, tokens_of
+from rlm_tf.labelling.seed_tokens import TOKENISATIONS, lowered, tokens_of
 
 Tokenisation = Literal["words", "published"]
 Ties = Literal["abstain", "first", "random"]
@@ -133,9 +133,10 @@ class SeedRule:
 
     def _seed(self, index: int, text: str) -> Seed:
         if self.tokenisation == "published":
-            # Tokens have none of what would be cut from it.
+            # Tokens have neither capitals nor what would be cut from it.
             cut = tokens_of(text, "published")
-            return Seed(index, text, (text,) if cut == [text] else (), False)
+            lives = text == text.lower() and cut == [lowered(text)]
+            return Seed(index, text, tuple(cut) if lives else (), False)
         is_prefix = text.rstrip().endswith(_PREFIX)
         return Seed(index, text, tuple(tokens_of(text, "words")), is_prefix)
 

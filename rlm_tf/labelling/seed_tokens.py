@@ -8,7 +8,15 @@ import string
 from rlm_tf.data.text.tokenisation import APOSTROPHES, LETTERS, as_text
 
 TOKENISATIONS = ("words", "published")
-_WORD = re.compile(f"[{LETTERS}]+(?:[{APOSTROPHES}][{LETTERS}]+)*")
+# As regular expressions of Python and of TensorFlow alike.
+WORD = f"[{LETTERS}]+(?:[{APOSTROPHES}][{LETTERS}]+)*"
+PUNCTUATION = f"[{re.escape(string.punctuation)}]"
+# What `str.split` parts words at.
+WHITE_SPACE = (
+    "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
+FINAL_SIGMA, SIGMA = "\u03c2", "\u03c3"
+_WORD = re.compile(WORD)
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -17,7 +25,7 @@ def lowered(text: str) -> str:
 
     A final sigma is a sigma: where a word ends depends on the version of Unicode.
     """
-    return text.lower().replace("\u03c2", "\u03c3")
+    return text.lower().replace(FINAL_SIGMA, SIGMA)
 
 
 def words_of(text: str) -> list[str]:
@@ -33,12 +41,12 @@ def published_tokens(text: str) -> list[str]:
 
     Parted by white space, without ASCII punctuation, in lower case: `don't` is `dont`.
     """
-    return text.translate(_NO_PUNCTUATION).lower().split()
+    return lowered(as_text(text).translate(_NO_PUNCTUATION)).split()
 
 
 def unlowered_published_tokens(text: str) -> list[str]:
     """Returns the same tokens as they are written, of which stop words are told."""
-    return text.translate(_NO_PUNCTUATION).split()
+    return as_text(text).translate(_NO_PUNCTUATION).split()
 
 
 def tokens_of(text: str, tokenisation: str) -> list[str]:

@@ -29,6 +29,8 @@ from rlm_tf.layers.recurrent.multiplicative_lstm_cell import MultiplicativeLSTMC
 from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
 from rlm_tf.layers.recurrent.rewired_lstm_cell import RewiredLSTMCell
+from rlm_tf.layers.text.seed_matcher import MatchedTexts, SeedMatcher
+from rlm_tf.layers.text.word_deletion import WordDeletion
 from rlm_tf.layers.transformer.admin import admin_profile, admin_scale
 from rlm_tf.layers.transformer.disentangled_embedding import DisentangledEmbedding
 from rlm_tf.layers.transformer.encoder_embedding import EncoderEmbedding
@@ -52,6 +54,7 @@ __all__ = [
     "LSTMCell",
     "Latents",
     "MaskedTokenHead",
+    "MatchedTexts",
     "MixtureFeatures",
     "MixtureSoftmaxOutput",
     "MogrifierCell",
@@ -64,6 +67,7 @@ __all__ = [
     "RecurrentCell",
     "ReplicaDropout",
     "RewiredLSTMCell",
+    "SeedMatcher",
     "SentenceDecoder",
     "SentenceEncoder",
     "SoftmaxOutput",
@@ -73,6 +77,7 @@ __all__ = [
     "TransformerBlock",
     "TransformerEncoder",
     "VectorQuantizer",
+    "WordDeletion",
     "admin_profile",
     "admin_scale",
     "pair_features",

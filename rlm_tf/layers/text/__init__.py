@@ -1,0 +1,1 @@
+"""What is done to texts and their tokens in a graph."""

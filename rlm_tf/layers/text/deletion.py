@@ -1,0 +1,57 @@
+"""Words that are deleted from documents, in the graph: seeds, or any at random."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def random_choice(
+    uniforms: tf.Tensor, candidates: tf.Tensor, counts: tf.Tensor
+) -> tf.Tensor:
+    """Chooses words without replacement, all sets of that many alike.
+
+    Args:
+        uniforms: `[B, T]`, draws in [0, 1), one a word.
+        candidates: bool `[B, T]`, words that may be chosen.
+        counts: int `[B]`, how many; at most as many as there are candidates are.
+
+    Returns:
+        bool `[B, T]`.
+    """
+    # Uniform numbers are below 1, so that what is no candidate comes last.
+    values = tf.where(candidates, uniforms, 2.0)
+    ranks = tf.argsort(tf.argsort(values, axis=1, stable=True), axis=1, stable=True)
+    return candidates & (ranks < tf.cast(counts, tf.int32)[:, tf.newaxis])
+
+
+def without(
+    tokens: tf.Tensor, deleted: tf.Tensor, padding: int = 0
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Deletes tokens; those behind them move up, in their order.
+
+    Args:
+        tokens: int `[B, T]`.
+        deleted: bool `[B, T]`.
+        padding: What fills rows up, and is never kept.
+
+    Returns:
+        Tokens `[B, T]`, and how many are left, int32 `[B]`.
+    """
+    kept = ~deleted & (tokens != padding)
+    order = tf.argsort(tf.cast(~kept, tf.int32), axis=1, stable=True)
+    moved = tf.gather(tf.where(kept, tokens, padding), order, batch_dims=1)
+    return moved, tf.reduce_sum(tf.cast(kept, tf.int32), axis=1)
+
+
+def whole_words(chosen: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
+    """Returns the pieces of all words whose first piece is chosen, bool `[B, T]`.
+
+    Args:
+        chosen: bool `[B, T]`; what is said of other pieces than the first has no part.
+        starts: bool `[B, T]`, pieces that begin a word.
+    """
+    word = tf.maximum(tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1, 0)
+    # Of each row the first pieces, in order, in front.
+    order = tf.argsort(tf.cast(~starts, tf.int32), axis=1, stable=True)
+    of_word = tf.gather(chosen, order, batch_dims=1)
+    return tf.gather(of_word, word, batch_dims=1)
