@@ -28,6 +28,7 @@ from rlm_tf.labelling.selection import (
     select_by_learning_order,
     select_confident,
 )
+from rlm_tf.labelling.word_list import WordList, seed_places
 
 __all__ = [
     "Accuracy",
@@ -39,6 +40,7 @@ __all__ = [
     "SeedStatistics",
     "Spread",
     "ToLabel",
+    "WordList",
     "accuracy_from_labels",
     "best_deletion_ratio",
     "binomial_interval",
@@ -50,6 +52,7 @@ __all__ = [
     "random_flip",
     "rule_statistics",
     "seed_deletion_rate",
+    "seed_places",
     "seed_statistics",
     "select_by_learning_order",
     "select_confident",

@@ -30,6 +30,7 @@ from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
 from rlm_tf.layers.recurrent.rewired_lstm_cell import RewiredLSTMCell
 from rlm_tf.layers.text.seed_matcher import MatchedTexts, SeedMatcher
+from rlm_tf.layers.text.tfidf_bag import TfidfBag
 from rlm_tf.layers.text.word_deletion import WordDeletion
 from rlm_tf.layers.transformer.admin import admin_profile, admin_scale
 from rlm_tf.layers.transformer.disentangled_embedding import DisentangledEmbedding
@@ -73,6 +74,7 @@ __all__ = [
     "SoftmaxOutput",
     "SymbolDecoder",
     "SymbolEncoder",
+    "TfidfBag",
     "TokenEmbedding",
     "TransformerBlock",
     "TransformerEncoder",

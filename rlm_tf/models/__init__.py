@@ -57,6 +57,7 @@ from rlm_tf.models.language.transformer_language_model import TransformerLanguag
 from rlm_tf.models.latent.monte_carlo_vae import MonteCarloVAE
 from rlm_tf.models.latent.vector_quantized_vae import VectorQuantizedVAE
 from rlm_tf.models.policy.reinforce_imm import ReinforceIMM, published_reinforce_ratio
+from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import (
     Term,
@@ -101,6 +102,7 @@ __all__ = [
     "Term",
     "TermLoss",
     "TermSpec",
+    "TextClassifier",
     "TransformerLanguageModel",
     "VectorQuantizedVAE",
     "coefficient_from_ratio",

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from rlm_tf import layers, models, optimizers, restricted
 from tests.compatibility.arrays import FILES
-from tests.conformance import bmi_rows, distillation_rows, encoder_rows
+from tests.conformance import bmi_rows, distillation_rows, encoder_rows, text_rows
 from tests.conformance.public_classes import ROWS
 from tests.conformance.row import VOCABULARY
 
@@ -299,6 +299,12 @@ CASES = [
         contexts=encoder_rows.prefixes,
     ),
     Case(
+        "TextClassifier",
+        _MAKERS["TextClassifier"],
+        batch=text_rows.DOCUMENTS,
+        example=text_rows.DOCUMENTS[0][0],
+    ),
+    Case(
         "StudentOrientedTeacher",
         _MAKERS["StudentOrientedTeacher"],
         batch=distillation_rows.LABELLED,
@@ -467,6 +473,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     ),
     "VectorQuantizer": lambda layer: layer(tf.constant(_SEQUENCE[:, :2, :2])),
     "WordClassModel": lambda model: model.log_probs(CONTEXTS[:, 0]),
+    "TfidfBag": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
 }
 
 

@@ -14,6 +14,7 @@ from tests.conformance.distillation_rows import DISTILLATION_ROWS
 from tests.conformance.encoder_rows import ENCODER_ROWS
 from tests.conformance.latent_rows import LATENT_ROWS
 from tests.conformance.row import TOKENS, VOCABULARY, Row
+from tests.conformance.text_rows import TEXT_ROWS
 
 STREAM = np.random.default_rng(0).integers(VOCABULARY, size=300)
 
@@ -344,6 +345,7 @@ ROWS = [
     *BMI_ROWS,
     *ENCODER_ROWS,
     *DISTILLATION_ROWS,
+    *TEXT_ROWS,
 ]
 
 # Models that train, and have files of their own.

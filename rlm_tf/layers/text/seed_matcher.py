@@ -7,16 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.data.text.tokenisation import SEPARATOR
-from rlm_tf.data.text.vocabulary_tables import valid_utf8
 from rlm_tf.labelling.seed_rule import SeedRule
-from rlm_tf.labelling.seed_tokens import (
-    FINAL_SIGMA,
-    PUNCTUATION,
-    SIGMA,
-    WHITE_SPACE,
-    WORD,
-)
+from rlm_tf.layers.text.words import cut_published, cut_words
 
 
 class MatchedTexts(NamedTuple):
@@ -82,7 +74,8 @@ class SeedMatcher(tf.Module):
         Args:
             texts: Strings `[N]`, any bytes; what is not UTF-8 becomes U+FFFD.
         """
-        tokens = self._cut(tf.convert_to_tensor(texts, tf.string))
+        cut = cut_words if self._tokenisation == "words" else cut_published
+        tokens = cut(tf.convert_to_tensor(texts, tf.string))
         number = tf.cast(tokens.nrows(), tf.int32)
         found = [self._tables[0].lookup(tokens.flat_values)]
         for size, table in zip(self._sizes, self._tables[1:], strict=True):
@@ -109,26 +102,6 @@ class SeedMatcher(tf.Module):
         counts = tf.math.unsorted_segment_sum(once, own, number)
         counts = tf.reshape(counts, [number, self._num_classes])
         return MatchedTexts(self._labels(counts), counts)
-
-    def _cut(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Returns tokens of texts, as `seed_tokens` has them."""
-        strings = valid_utf8(strings)
-        if self._tokenisation == "published":
-            strings = self._lowered(tf.strings.regex_replace(strings, PUNCTUATION, ""))
-            return tf.strings.split(tf.strings.regex_replace(strings, WHITE_SPACE, " "))
-        strings = tf.strings.regex_replace(self._lowered(strings), SEPARATOR, " ")
-        strings = tf.strings.regex_replace(strings, "\n", " ")
-        strings = tf.strings.regex_replace(strings, f"({WORD})", r" \1 ")
-        # What is left of symbols is no word.
-        parts = tf.strings.split(strings)
-        words = tf.strings.regex_full_match(parts.flat_values, WORD)
-        return tf.ragged.boolean_mask(parts, parts.with_flat_values(words))
-
-    def _lowered(self, strings: tf.Tensor) -> tf.Tensor:
-        # What is behind a NUL would be lost; no word has one of either.
-        strings = tf.strings.regex_replace(strings, r"\x00", "\x01")
-        strings = tf.strings.lower(strings, encoding="utf-8")
-        return tf.strings.regex_replace(strings, FINAL_SIGMA, SIGMA)
 
     def _fitting(
         self, known: tf.Tensor, beyond: tf.Tensor, rows: tf.Tensor

@@ -1,0 +1,44 @@
+"""The rows of the conformance table that belong to classifiers of documents."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlm_tf import layers, models
+from tests.conformance.row import VOCABULARY, Row
+
+_TOKENS = np.array([[2, 3, 2, 0], [4, 2, 5, 5]], np.int32)
+_LABELS, _WEIGHTS = np.array([2, 0], np.int32), np.array([1, 0.5], np.float32)
+DOCUMENTS = ((_TOKENS, np.arange(2, dtype=np.int32)), _LABELS, _WEIGHTS)
+
+
+def bag(units: int) -> layers.TfidfBag:
+    """A bag that knows how rare words are."""
+    found = layers.TfidfBag(VOCABULARY, units, sublinear=False, seed=3)
+    found.adapt(_TOKENS)
+    return found
+
+
+def _classifier() -> models.TextClassifier:
+    return models.TextClassifier(
+        bag(4),
+        3,
+        dropout=0.3,
+        label_smoothing=0.1,
+        threshold=0.4,
+        clip_norm=1.0,
+        l2=0.1,
+        seed=4,
+    )
+
+
+TEXT_ROWS = [
+    Row("TfidfBag", lambda: bag(3), lambda layer: layer(_TOKENS)),
+    Row(
+        "TextClassifier",
+        _classifier,
+        lambda model: model(_TOKENS),
+        example=_TOKENS,
+        batch=DOCUMENTS,
+    ),
+]
