@@ -58,6 +58,7 @@ from rlm_tf.models.latent.monte_carlo_vae import MonteCarloVAE
 from rlm_tf.models.latent.vector_quantized_vae import VectorQuantizedVAE
 from rlm_tf.models.policy.reinforce_imm import ReinforceIMM, published_reinforce_ratio
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
+from rlm_tf.models.text_classifiers.text_reader import TextReader
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import (
     Term,
@@ -103,6 +104,7 @@ __all__ = [
     "TermLoss",
     "TermSpec",
     "TextClassifier",
+    "TextReader",
     "TransformerLanguageModel",
     "VectorQuantizedVAE",
     "coefficient_from_ratio",

@@ -12,6 +12,11 @@ from rlm_tf.serving.export import export_language_model
 from rlm_tf.serving.export_functions import export_classifier, export_policy
 from rlm_tf.serving.export_latent import export_latent_model
 from rlm_tf.serving.export_path import check_export_path, is_version, served_name
+from rlm_tf.serving.export_text_classifier import (
+    SeededClassifierService,
+    TextClassifierService,
+    export_text_classifier,
+)
 from rlm_tf.serving.language_model_service import LanguageModelService
 from rlm_tf.serving.latent_service import LatentService
 
@@ -25,12 +30,15 @@ __all__ = [
     "LanguageModelService",
     "LatentService",
     "MaskedLanguageService",
+    "SeededClassifierService",
+    "TextClassifierService",
     "check_export_path",
     "export_classifier",
     "export_encoder",
     "export_language_model",
     "export_latent_model",
     "export_policy",
+    "export_text_classifier",
     "is_version",
     "served_name",
 ]

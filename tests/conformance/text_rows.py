@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import tensorflow as tf
 
-from rlm_tf import layers, models
+from rlm_tf import labelling, layers, models
 from tests.conformance.row import VOCABULARY, Row
 
 _TOKENS = np.array([[2, 3, 2, 0], [4, 2, 5, 5]], np.int32)
@@ -19,6 +20,12 @@ def bag(units: int) -> layers.TfidfBag:
     return found
 
 
+def reader() -> models.TextReader:
+    """Of four words, rows of three."""
+    words = labelling.WordList(["the", "cat", "sat", "mat"])
+    return models.TextReader(words, 3)
+
+
 def _classifier() -> models.TextClassifier:
     return models.TextClassifier(
         bag(4),
@@ -26,6 +33,8 @@ def _classifier() -> models.TextClassifier:
         dropout=0.3,
         label_smoothing=0.1,
         threshold=0.4,
+        reader=reader(),
+        class_names=("a", "b", "c"),
         clip_norm=1.0,
         l2=0.1,
         seed=4,
@@ -33,6 +42,11 @@ def _classifier() -> models.TextClassifier:
 
 
 TEXT_ROWS = [
+    Row(
+        "TextReader",
+        reader,
+        lambda own: tf.constant(own.rows(["The cat sat. The mat", "a"]).tokens),
+    ),
     Row("TfidfBag", lambda: bag(3), lambda layer: layer(_TOKENS)),
     Row(
         "TextClassifier",

@@ -74,5 +74,8 @@ class WordTable(tf.Module):
         """
         words = cut_words(tf.convert_to_tensor(strings, tf.string))
         ids = words.with_flat_values(self._table.lookup(words.flat_values))
-        width = tf.maximum(ids.bounding_shape(axis=1), 1) if length is None else length
-        return ids.to_tensor(PADDING, shape=[None, width])
+        if length is not None:
+            return ids.to_tensor(PADDING, shape=[None, length])
+        found = ids.to_tensor(PADDING)
+        missing = tf.maximum(1 - tf.shape(found)[1], 0)
+        return tf.pad(found, [[0, 0], [0, missing]], constant_values=PADDING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -13,6 +13,7 @@ from rlm_tf.checks import check_integer, check_range
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.supervised import supervised
+from rlm_tf.models.text_classifiers.text_reader import TextReader
 from rlm_tf.nested_config import made_objects
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
@@ -39,11 +40,14 @@ class TextClassifier(ObjectiveModel):
         label_smoothing: Share of each label that all classes have alike, in training.
         threshold: Below this probability of the likeliest class `labels_of` says
             nothing; 0: it always says something.
+        reader: What makes tokens of texts; files and exports have it.
+        class_names: C names, likewise.
         seed: Of the head's first weights, and of dropout.
         **kwargs: Of `ObjectiveModel` and `keras.Model`.
 
     Raises:
-        ValueError: If `encoder` is no layer, or a number is out of range.
+        ValueError: If `encoder` is no layer, a number is out of range, or there are
+            more or fewer names than classes.
     """
 
     def __init__(
@@ -55,6 +59,8 @@ class TextClassifier(ObjectiveModel):
         dropout: float = 0.0,
         label_smoothing: float = 0.0,
         threshold: float = 0.0,
+        reader: TextReader | None = None,
+        class_names: Sequence[str] = (),
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -68,6 +74,11 @@ class TextClassifier(ObjectiveModel):
         check_range(name, 0.0, 0.999, dropout=dropout)
         check_range(name, 0.0, 1.0, label_smoothing=label_smoothing)
         check_range(name, 0.0, 1.0, threshold=threshold)
+        if class_names and len(class_names) != num_classes:
+            raise ValueError(
+                f"{name}: `class_names` must be {num_classes} names, found "
+                f"{len(class_names)}."
+            )
         super().__init__(**{"dtype": encoder.dtype_policy, **kwargs})
         self.encoder = encoder
         self.num_classes = num_classes
@@ -75,6 +86,8 @@ class TextClassifier(ObjectiveModel):
         self.dropout = dropout
         self.label_smoothing = label_smoothing
         self.threshold = threshold
+        self.reader = reader
+        self.class_names = tuple(class_names)
         self.seed = seed
         seeds, policy = Seeds(seed, self), self.dtype_policy
         self.dropout_layer = ReplicaDropout(
@@ -170,6 +183,8 @@ class TextClassifier(ObjectiveModel):
             "dropout": self.dropout,
             "label_smoothing": self.label_smoothing,
             "threshold": self.threshold,
+            "reader": keras.saving.serialize_keras_object(self.reader),
+            "class_names": list(self.class_names),
             "seed": self.seed,
         }
 
