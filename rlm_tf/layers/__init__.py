@@ -29,6 +29,8 @@ from rlm_tf.layers.recurrent.multiplicative_lstm_cell import MultiplicativeLSTMC
 from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
 from rlm_tf.layers.recurrent.rewired_lstm_cell import RewiredLSTMCell
+from rlm_tf.layers.text.averaged_words import AveragedWords
+from rlm_tf.layers.text.convolutional_text import ConvolutionalText
 from rlm_tf.layers.text.seed_matcher import MatchedTexts, SeedMatcher
 from rlm_tf.layers.text.tfidf_bag import TfidfBag
 from rlm_tf.layers.text.word_deletion import WordDeletion
@@ -41,9 +43,11 @@ from rlm_tf.layers.transformer.transformer_block import TransformerBlock
 from rlm_tf.layers.transformer.transformer_encoder import TransformerEncoder
 
 __all__ = [
+    "AveragedWords",
     "CarriedState",
     "CategoricalLatents",
     "Chrono",
+    "ConvolutionalText",
     "DetectionHead",
     "DiscretePolicy",
     "DisentangledEmbedding",

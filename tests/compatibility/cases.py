@@ -474,6 +474,8 @@ USES: dict[str, Callable[[Any], Any]] = {
     "VectorQuantizer": lambda layer: layer(tf.constant(_SEQUENCE[:, :2, :2])),
     "WordClassModel": lambda model: model.log_probs(CONTEXTS[:, 0]),
     "TfidfBag": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
+    "AveragedWords": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
+    "ConvolutionalText": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
 }
 
 

@@ -47,6 +47,18 @@ TEXT_ROWS = [
         reader,
         lambda own: tf.constant(own.rows(["The cat sat. The mat", "a"]).tokens),
     ),
+    Row(
+        "AveragedWords",
+        lambda: layers.AveragedWords(VOCABULARY, 3, buckets=5, seed=2),
+        lambda layer: layer(_TOKENS),
+    ),
+    Row(
+        "ConvolutionalText",
+        lambda: layers.ConvolutionalText(
+            VOCABULARY, 3, 2, sizes=(1, 2), dropout=0.3, seed=2
+        ),
+        lambda layer: layer(_TOKENS),
+    ),
     Row("TfidfBag", lambda: bag(3), lambda layer: layer(_TOKENS)),
     Row(
         "TextClassifier",
