@@ -1,0 +1,314 @@
+"""From seed words to a classifier: label, probe, select, train, train on itself."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rlm_tf.checks import check_integer, check_option, check_range
+from rlm_tf.data.labelled.document_batches import DocumentBatches
+from rlm_tf.labelling.selection import (
+    normalised_loss_scores,
+    select_by_learning_order,
+    select_confident,
+)
+from rlm_tf.layers.text.word_deletion import WordDeletion
+from rlm_tf.models.text_classifiers.stages import Said, Watch, train
+from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
+from rlm_tf.training.resumable_batches import ResumableBatches
+
+Make = Callable[[int], TextClassifier]
+Selection = Literal["all", "confident", "learning_order", "loss"]
+SELECTIONS: tuple[Selection, ...] = ("all", "confident", "learning_order", "loss")
+Pool = Literal["refreshed", "accumulated"]
+POOLS: tuple[Pool, ...] = ("refreshed", "accumulated")
+
+
+class SeedOutcome(NamedTuple):
+    """What came of a procedure, of N documents.
+
+    Attributes:
+        model: The classifier that was trained last.
+        probs: float32 `[N, C]`, its probabilities.
+        selected: bool `[N]`, documents whose labels were learnt from at first.
+        confidence: float64 `[N]`, of labelled documents what they were selected by,
+            higher is surer; nan of others, and where all were taken.
+        rounds: int32 `[R, N]`, predictions after the first training on them, and after
+            each iteration of self-training.
+    """
+
+    model: TextClassifier
+    probs: np.ndarray
+    selected: np.ndarray
+    confidence: np.ndarray
+    rounds: np.ndarray
+
+
+class SeedSupervision:
+    """Trains a classifier on labels of a rule (Dong 2025, chapter 3).
+
+    A probe is trained on all labelled documents, whose words are deleted at random so
+    that it does not learn the rule (`probe_deletion`); labels that it is sure of, on
+    the documents as they are, are taken. A new classifier learns from them, and then,
+    anew in each of `iterations`, also from its own surest predictions on all other
+    documents: a share of 1/R, 2/R, ... of each predicted class.
+
+    `fit` keeps each training in a folder of its own: run again after a kill it goes on
+    where it was, and comes to the same numbers.
+
+    Args:
+        classifier: Returns a new compiled `TextClassifier` for a seed.
+        probe: Likewise, the probe; None: `classifier`.
+        select: "all" labels; "confident", by the probe's probability of the label;
+            "learning_order", what the probe learns first (LOPS); "loss", by the losses
+            after its epochs (O2U-Net).
+        fraction: Share that is selected.
+        per_class: Whether of each class.
+        probe_deletion: Options of `WordDeletion` for the probe; None: no deletion.
+        deletion: Likewise, for what is trained on selected labels.
+        epochs: Of each training.
+        probe_epochs: Of the probe; None: `epochs`.
+        batch_size: Documents of a batch.
+        iterations: R, of self-training.
+        pool: Whether what it learns from itself is chosen anew in each iteration
+            ("refreshed", as the released code) or is kept ("accumulated").
+        stop_below: Self-training ends when fewer than this share of predictions change;
+            0: never.
+        passes: With dropout, whose mean is the probe's confidence; 1: without.
+        seed: Of all trainings; each has others.
+
+    Raises:
+        ValueError: If an option is unknown, or a number out of range.
+    """
+
+    def __init__(
+        self,
+        classifier: Make,
+        *,
+        probe: Make | None = None,
+        select: Selection = "confident",
+        fraction: float = 0.5,
+        per_class: bool = True,
+        probe_deletion: Mapping[str, Any] | None = None,
+        deletion: Mapping[str, Any] | None = None,
+        epochs: int = 4,
+        probe_epochs: int | None = None,
+        batch_size: int = 32,
+        iterations: int = 5,
+        pool: Pool = "refreshed",
+        stop_below: float = 0.0,
+        passes: int = 1,
+        seed: int = 0,
+    ) -> None:
+        name = type(self).__name__
+        check_option(name, "select", select, SELECTIONS)
+        check_option(name, "pool", pool, POOLS)
+        check_range(name, 0.0, 1.0, fraction=fraction, stop_below=stop_below)
+        for argument, value, least in (
+            ("epochs", epochs, 1),
+            ("probe_epochs", epochs if probe_epochs is None else probe_epochs, 1),
+            ("batch_size", batch_size, 1),
+            ("iterations", iterations, 0),
+            ("passes", passes, 1),
+            ("seed", seed, 0),
+        ):
+            check_integer(name, argument, value, least)
+        self.classifier = classifier
+        self.probe = probe or classifier
+        self.select = select
+        self.fraction = fraction
+        self.per_class = per_class
+        self.probe_deletion = probe_deletion
+        self.deletion = deletion
+        self.epochs = epochs
+        self.probe_epochs = probe_epochs or epochs
+        self.batch_size = batch_size
+        self.iterations = iterations
+        self.pool = pool
+        self.stop_below = stop_below
+        self.passes = passes
+        self.seed = seed
+
+    def fit(
+        self,
+        tokens: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        *,
+        places: npt.ArrayLike | None = None,
+        starts: npt.ArrayLike | None = None,
+        spared: Collection[int] = (),
+        folder: str | pathlib.Path | None = None,
+    ) -> SeedOutcome:
+        """Runs the procedure on documents.
+
+        Args:
+            tokens: int `[N, T]`, see `TextReader.rows`.
+            labels: int `[N]`, those of the rule; -1: none.
+            places: bool `[N, T]`, where seeds are (`labelling.seed_places`).
+            starts: bool `[N, T]`, pieces that begin a word; None: words are tokens.
+            spared: Ids that are no words (`TextReader.spared`).
+            folder: Where trainings are kept, so that a killed run goes on; None: they
+                are not.
+
+        Raises:
+            ValueError: If shapes do not fit, or no document has a label.
+        """
+        data = _Documents(
+            np.asarray(tokens, np.int32), np.asarray(labels), places, starts, spared
+        )
+        data.check(type(self).__name__)
+        place = None if folder is None else pathlib.Path(folder)
+        confidence = np.full(len(data.labels), np.nan)
+        labelled = np.flatnonzero(data.labels >= 0)
+        if self.select == "all":
+            selected = data.labels >= 0
+        else:
+            said = self._probe(data, labelled, place)
+            scores, chosen = self._selected(said, data.labels[labelled], labelled)
+            confidence[labelled] = scores
+            selected = np.zeros(len(data.labels), bool)
+            selected[labelled[chosen]] = True
+        rows = np.flatnonzero(selected)
+        model, said = self._train(data, rows, data.labels[rows], 1, place)
+        rounds = [said.probs.argmax(axis=1)]
+        others = ~selected
+        kept = np.full(len(data.labels), -1)
+        for iteration in range(1, self.iterations + 1):
+            own = self._own_labels(said.probs, others, iteration)
+            if self.pool == "accumulated":
+                own = np.where(kept >= 0, kept, own)
+                kept = own
+            more = np.flatnonzero(own >= 0)
+            model, said = self._train(
+                data,
+                np.concatenate([rows, more]),
+                np.concatenate([data.labels[rows], own[more]]),
+                1 + iteration,
+                place,
+            )
+            rounds.append(said.probs.argmax(axis=1))
+            if np.mean(rounds[-1] != rounds[-2]) < self.stop_below:
+                break
+        return SeedOutcome(
+            model, said.probs, selected, confidence, np.array(rounds, np.int32)
+        )
+
+    # === Parts ===
+
+    def _probe(
+        self, data: _Documents, labelled: np.ndarray, folder: pathlib.Path | None
+    ) -> Said:
+        """Returns what a probe says that was trained on all labels."""
+        tokens, labels = data.tokens[labelled], data.labels[labelled]
+        _, said = train(
+            lambda: self.probe(self._seed(0)),
+            self._batches(data, labelled, labels, 0, self.probe_deletion),
+            self.probe_epochs,
+            tokens,
+            None if folder is None else folder / "probe",
+            watch=Watch(tokens, labels),
+            passes=self.passes,
+        )
+        return said
+
+    def _selected(
+        self, said: Said, labels: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns scores of labelled documents, and which are selected."""
+        if self.select == "learning_order":
+            chosen = select_by_learning_order(
+                said.predictions, labels, fraction=self.fraction
+            )
+            # The earlier a document is learnt for the first time, the surer.
+            right = said.predictions == labels
+            first = np.where(right.any(axis=0), right.argmax(axis=0), len(right))
+            return -first.astype(np.float64), chosen
+        if self.select == "loss":
+            scores = normalised_loss_scores(said.losses)
+        else:
+            scores = said.probs[np.arange(len(rows)), labels].astype(np.float64)
+        chosen = select_confident(
+            scores, labels, fraction=self.fraction, per_class=self.per_class
+        )
+        return scores, chosen
+
+    def _own_labels(
+        self, probs: np.ndarray, others: np.ndarray, iteration: int
+    ) -> np.ndarray:
+        """Returns predictions that are learnt from in an iteration, -1 of others."""
+        best = np.where(others, probs.argmax(axis=1), -1)
+        if not others.any():
+            return best
+        share = iteration / self.iterations
+        chosen = select_confident(probs.max(axis=1), best, fraction=share)
+        return np.where(chosen, best, -1)
+
+    def _train(
+        self,
+        data: _Documents,
+        rows: np.ndarray,
+        labels: np.ndarray,
+        number: int,
+        folder: pathlib.Path | None,
+    ) -> tuple[TextClassifier, Said]:
+        return train(
+            lambda: self.classifier(self._seed(number)),
+            self._batches(data, rows, labels, number, self.deletion),
+            self.epochs,
+            data.tokens,
+            None if folder is None else folder / f"training{number}",
+        )
+
+    def _seed(self, number: int) -> int:
+        return 1000 * self.seed + number
+
+    def _batches(
+        self,
+        data: _Documents,
+        rows: np.ndarray,
+        labels: np.ndarray,
+        number: int,
+        deletion: Mapping[str, Any] | None,
+    ) -> ResumableBatches:
+        seed = self._seed(number)
+        own = DocumentBatches(data.tokens[rows], labels, self.batch_size, seed=seed)
+        if deletion is None:
+            return ResumableBatches(own)
+        places, starts = (
+            None if each is None else np.asarray(each, bool)[rows]
+            for each in (data.places, data.starts)
+        )
+        options = {"seed": seed, "spared": data.spared, **deletion}
+        transform = WordDeletion(places=places, starts=starts, **options)
+        return ResumableBatches(own, transform=transform)
+
+
+class _Documents(NamedTuple):
+    """What `fit` was given."""
+
+    tokens: np.ndarray
+    labels: np.ndarray
+    places: Any
+    starts: Any
+    spared: Collection[int]
+
+    def check(self, name: str) -> None:
+        """Raises ValueError unless all belongs together."""
+        shape = self.tokens.shape
+        if len(shape) != 2 or self.labels.shape != shape[:1]:
+            raise ValueError(
+                f"{name}.fit: `tokens` must be [N, T] and `labels` [N], found "
+                f"{list(shape)} and {list(self.labels.shape)}."
+            )
+        for argument, value in (("places", self.places), ("starts", self.starts)):
+            if value is not None and np.shape(value) != shape:
+                raise ValueError(
+                    f"{name}.fit: `{argument}` must be {list(shape)}, as the tokens, "
+                    f"found {list(np.shape(value))}."
+                )
+        if not (self.labels >= 0).any():
+            raise ValueError(f"{name}.fit: no document has a label.")

@@ -1,0 +1,237 @@
+"""From labels of seeds to a classifier: stages, selections, deletion, resumes."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from rlm_tf.labelling import select_confident
+from rlm_tf.layers import TfidfBag
+from rlm_tf.models import SeedSupervision, TextClassifier
+from rlm_tf.models.text_classifiers import seed_supervision, stages
+
+_SEEDS = (2, 3)
+_SIZE, _LENGTH = 44, 12
+
+
+def _documents(number=240, wrong=0.3, seed=0):
+    """Documents of two classes, their labels by seeds, and places of these.
+
+    Words 4 to 13 tell the first class, 14 to 23 the second; two of three documents have
+    a seed, of the other class in a share of cases.
+    """
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 2, number)
+    own = rng.integers(4, 14, [number, 3]) + 10 * true[:, np.newaxis]
+    tokens = np.concatenate(
+        [own, rng.integers(24, _SIZE, [number, _LENGTH - 4])], axis=1
+    )
+    tokens = np.concatenate([tokens, np.zeros([number, 1], int)], axis=1)
+    labels = np.where(rng.random(number) < wrong, 1 - true, true)
+    labels[rng.random(number) < 1 / 3] = -1
+    tokens[:, -1] = np.where(labels >= 0, 2 + labels, 24)
+    return tokens.astype(np.int32), labels, true, np.isin(tokens, _SEEDS)
+
+
+def _maker(tokens, rate=0.1):
+    def make(seed):
+        bag = TfidfBag(_SIZE, 2, seed=seed)
+        bag.adapt(tokens)
+        model = TextClassifier(bag, 2, head=False, seed=seed)
+        model.compile(keras.optimizers.Adam(rate))
+        return model
+
+    return make
+
+
+def test_stages_of_the_procedure(monkeypatch):
+    """Which documents and labels each training gets."""
+    tokens, labels, _, places = _documents()
+    seen = []
+
+    def training(make, data, epochs, everything, folder, *, watch=None, passes=1):
+        batches = data.source
+        seen.append((batches, epochs, data.transform, watch is not None, make().seed))
+        rng = np.random.default_rng(len(seen))
+        probs = rng.dirichlet([1, 1], len(everything)).astype(np.float32)
+        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+
+    monkeypatch.setattr(seed_supervision, "train", training)
+    procedure = SeedSupervision(
+        _maker(tokens),
+        probe_deletion={"ratio": 0.5},
+        deletion={"ratio": 0.0, "seeds": "only"},
+        epochs=3,
+        probe_epochs=2,
+        iterations=2,
+        seed=7,
+    )
+    found = procedure.fit(tokens, labels, places=places)
+    assert [epochs for _, epochs, *_ in seen] == [2, 3, 3, 3]
+    assert [watched for *_, watched, _ in seen] == [True, False, False, False]
+    assert [seed for *_, seed in seen] == [7000, 7001, 7002, 7003]
+    labelled = np.flatnonzero(labels >= 0)
+    np.testing.assert_array_equal(seen[0][0].tokens, tokens[labelled])
+    assert seen[0][2].ratio == 0.5 and seen[0][2].seeds == "alike"
+    assert seen[1][2].seeds == "only"
+    # What the probe is surest of, of each class a half.
+    probs = np.random.default_rng(1).dirichlet([1, 1], len(labelled)).astype("f4")
+    own = probs[np.arange(len(labelled)), labels[labelled]]
+    np.testing.assert_allclose(found.confidence[labelled], own)
+    assert np.isnan(found.confidence[labels < 0]).all()
+    expected = labelled[select_confident(own, labels[labelled])]
+    np.testing.assert_array_equal(np.flatnonzero(found.selected), expected)
+    np.testing.assert_array_equal(seen[1][0].tokens, tokens[expected])
+    np.testing.assert_array_equal(seen[1][2].places, places[expected])
+    # Then also half of its own predictions of the rest, then all.
+    others = np.flatnonzero(~found.selected)
+    for stage, share in ((2, 0.5), (3, 1.0)):
+        said = np.random.default_rng(stage).dirichlet([1, 1], 240).astype("f4")
+        best = said.argmax(axis=1)[others]
+        more = others[select_confident(said.max(axis=1)[others], best, fraction=share)]
+        batches = seen[stage][0]
+        np.testing.assert_array_equal(
+            batches.tokens, tokens[np.concatenate([expected, more])]
+        )
+        wanted = np.concatenate([labels[expected], said.argmax(axis=1)[more]])
+        np.testing.assert_array_equal(batches.labels, wanted)
+    assert found.rounds.shape == (3, 240)
+
+
+@pytest.mark.parametrize("pool", ["refreshed", "accumulated"])
+def test_what_is_kept_of_the_pool(monkeypatch, pool):
+    tokens, labels, *_ = _documents(60)
+    sizes = []
+
+    def training(make, data, *_, **__):
+        sizes.append(len(data.source.labels))
+        # Of one class each time, so that shares are of one group.
+        probs = np.zeros([60, 2], np.float32)
+        rng = np.random.default_rng(len(sizes))
+        probs[:, 0] = 0.5 + rng.random(60) / 2
+        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+
+    monkeypatch.setattr(seed_supervision, "train", training)
+    procedure = SeedSupervision(_maker(tokens), select="all", iterations=4, pool=pool)
+    found = procedure.fit(tokens, labels)
+    base, rest = int((labels >= 0).sum()), int((labels < 0).sum())
+    assert found.selected.sum() == sizes[0] == base
+    more = [size - base for size in sizes[1:]]
+    shares = [round(share * rest) for share in (0.25, 0.5, 0.75, 1.0)]
+    if pool == "refreshed":
+        assert more == shares
+    else:
+        assert more[0] == shares[0] and more[-1] == rest
+        assert all(a >= b for a, b in zip(more, shares, strict=True))
+    assert np.isnan(found.confidence).all()
+    # Nothing changes any more: it ends after the second training.
+    procedure = SeedSupervision(
+        _maker(tokens), select="all", iterations=4, stop_below=0.01
+    )
+    assert len(procedure.fit(tokens, labels).rounds) == 2
+
+
+@pytest.mark.slow
+def test_deletion_finds_wrong_labels():
+    """A probe without deletion learns the seed; one with it sees what else is there."""
+    tokens, labels, true, places = _documents(600)
+    known = labels >= 0
+    wrong = {}
+    for name, deletion in (("none", None), ("random", {"ratio": 0.6})):
+        found = SeedSupervision(
+            _maker(tokens),
+            probe_deletion=deletion,
+            deletion=deletion,
+            fraction=0.7,
+            epochs=6,
+            iterations=1,
+        ).fit(tokens, labels, places=places)
+        wrong[name] = np.mean((labels != true)[found.selected])
+        assert found.selected.sum() == pytest.approx(0.7 * known.sum(), abs=1)
+        assert found.probs.shape == (600, 2)
+    assert (
+        wrong["random"] < 0.5 * wrong["none"] < 0.5 * np.mean((labels != true)[known])
+    )
+    right = found.probs.argmax(axis=1) == true
+    assert right.mean() > 0.9
+
+
+@pytest.mark.parametrize("select", ["learning_order", "loss"])
+def test_other_selections(select):
+    tokens, labels, true, places = _documents(300)
+    found = SeedSupervision(
+        _maker(tokens),
+        select=select,
+        probe_deletion={"ratio": 0.0, "seeds": "only"},
+        epochs=3,
+        iterations=0,
+    ).fit(tokens, labels, places=places)
+    known = labels >= 0
+    assert 0.4 < found.selected.sum() / known.sum() < 0.95
+    kept = np.mean((labels != true)[found.selected])
+    assert kept < 0.5 * np.mean((labels != true)[known])
+    assert (
+        found.rounds.shape == (1, 300) and not np.isnan(found.confidence[known]).any()
+    )
+
+
+@pytest.mark.landing
+def test_a_killed_procedure_goes_on_to_the_same_numbers(tmp_path, monkeypatch):
+    tokens, labels, _, places = _documents(120)
+
+    def procedure():
+        return SeedSupervision(
+            _maker(tokens),
+            probe_deletion={"ratio": 0.5},
+            epochs=3,
+            iterations=2,
+            seed=1,
+        )
+
+    def fit(folder):
+        return procedure().fit(tokens, labels, places=places, folder=folder)
+
+    whole = fit(tmp_path / "whole")
+    free = procedure().fit(tokens, labels, places=places)
+    np.testing.assert_array_equal(whole.probs, free.probs)
+    calls = {"left": 5}
+    normal = stages.Watch.on_epoch_end
+
+    class KilledError(Exception):
+        pass
+
+    def dying(self, epoch, logs=None):
+        normal(self, epoch, logs)
+        if epoch == 1 and calls.pop("left", 0):
+            raise KilledError
+
+    monkeypatch.setattr(stages.Watch, "on_epoch_end", dying)
+    with pytest.raises(KilledError):
+        fit(tmp_path / "killed")
+    again = fit(tmp_path / "killed")
+    # All is there; nothing is trained a third time.
+    monkeypatch.setattr(TextClassifier, "fit", None)
+    read = fit(tmp_path / "killed")
+    for found in (again, read):
+        for name in ("probs", "selected", "confidence", "rounds"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+        for weight, wanted in zip(
+            found.model.get_weights(), whole.model.get_weights(), strict=True
+        ):
+            np.testing.assert_array_equal(weight, wanted)
+
+
+def test_mistakes():
+    make = _maker(np.zeros([2, 3], int))
+    with pytest.raises(ValueError, match="select"):
+        SeedSupervision(make, select="best")
+    with pytest.raises(ValueError, match="iterations"):
+        SeedSupervision(make, iterations=-1)
+    procedure = SeedSupervision(make)
+    with pytest.raises(ValueError, match="no document has a label"):
+        procedure.fit([[1, 2]], [-1])
+    with pytest.raises(ValueError, match=r"\[N, T\] and `labels` \[N\], found"):
+        procedure.fit([[1, 2]], [0, 1])
+    with pytest.raises(ValueError, match=r"`places` must be \[1, 2\], as the tokens"):
+        procedure.fit([[1, 2]], [0], places=[[True]])
