@@ -27,7 +27,8 @@ def _with(example: str, changes: dict[str, str]) -> str:
 def test_the_examples_run(tmp_path):
     text = README.read_text("utf-8") + EXAMPLES.read_text("utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.S)
-    train, load, recurrent, latent, coherent, encoders, students, policy = examples
+    train, load, recurrent, latent, coherent, encoders, *others = examples
+    seeds, students, policy = others
     saved = tmp_path / "mine.keras"
     train = _with(
         train,
@@ -97,6 +98,9 @@ def test_the_examples_run(tmp_path):
     )
     together = train + load + recurrent + latent + coherent + encoders + students
     exec(compile(together, str(README), "exec"), {})
+    seeds = _with(seeds, {'"saved_models/seeds"': repr(str(tmp_path / "seeds"))})
+    exec(compile(seeds, str(README), "exec"), {})
+    assert (tmp_path / "seeds" / "saved_model.pb").exists()
     for name in ("mine", "mogrifier", "latents", "coherent", "opinions", "digits"):
         assert (tmp_path / name / "saved_model.pb").exists()
     assert policy.count("epochs=100") == 2
