@@ -20,6 +20,7 @@ COMMANDS = {
     "classifier": "a classifier of texts, from plain text and few examples",
     "pretrain": "its first half: an encoder from a text",
     "finetune": "its second half: a classifier from an encoder and examples",
+    "seed_classify": "a classifier of documents from a few words of each class",
     "classify": "the class of each line of standard input",
     "fill_mask": "the most probable words for each [MASK] of a text",
 }

@@ -57,7 +57,7 @@ from rlm_tf.models.language.transformer_language_model import TransformerLanguag
 from rlm_tf.models.latent.monte_carlo_vae import MonteCarloVAE
 from rlm_tf.models.latent.vector_quantized_vae import VectorQuantizedVAE
 from rlm_tf.models.policy.reinforce_imm import ReinforceIMM, published_reinforce_ratio
-from rlm_tf.models.text_classifiers.seed_supervision import SeedSupervision
+from rlm_tf.models.text_classifiers.seed_supervision import SeedOutcome, SeedSupervision
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.models.text_classifiers.text_reader import TextReader
 from rlm_tf.objective_model.objective_model import ObjectiveModel
@@ -97,6 +97,7 @@ __all__ = [
     "ReinforceRuns",
     "SampledContexts",
     "SampledPrefixes",
+    "SeedOutcome",
     "SeedSupervision",
     "SequenceClassifier",
     "StudentOrientedLanguageTeacher",

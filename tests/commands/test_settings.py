@@ -16,6 +16,7 @@ from rlm_tf.commands import main, settings
 from rlm_tf.commands.distillation.settings import DistilSettings
 from rlm_tf.commands.encoders import settings as encoder_settings
 from rlm_tf.commands.information.settings import CoherenceSettings
+from rlm_tf.commands.seeds.settings import SeedClassifySettings
 from rlm_tf.commands.settings import TrainSettings
 from tests.compatibility.names import PAGES, ROOT
 
@@ -140,6 +141,7 @@ _SETTINGS = {
     "classifier": encoder_settings.ClassifierSettings,
     "pretrain": encoder_settings.PretrainSettings,
     "finetune": encoder_settings.FinetuneSettings,
+    "seed_classify": SeedClassifySettings,
     "classify": encoder_settings.ClassifySettings,
     "fill_mask": encoder_settings.FillMaskSettings,
 }

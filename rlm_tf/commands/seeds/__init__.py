@@ -1,0 +1,1 @@
+"""`rlm_tf seed_classify`."""

@@ -1,0 +1,86 @@
+"""Settings of `rlm_tf seed_classify`; every field is a flag."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from rlm_tf.command_line.flags import setting
+from rlm_tf.commands.settings import check_given, check_text_file
+
+SETTINGS = "settings.json"
+# Written last.
+RESULTS = "report.json"
+DELETIONS = ("random", "seeds", "none")
+
+
+@dataclasses.dataclass(frozen=True)
+class SeedClassifySettings:
+    """Settings of `rlm_tf seed_classify`."""
+
+    texts: str | None = setting(
+        None,
+        "Documents: .csv or .tsv with a line of names of columns, .jsonl, or of any "
+        "other name a document a line; also .gz.",
+    )
+    seed_words: str | None = setting(
+        None, 'JSON: lists of words by class, {"sea": ["ship", "sail*"], ...}.'
+    )
+    output_dir: str | None = setting(None, "Where everything is written.")
+    text_column: str = setting("text", "Of the documents.")
+    id_column: str | None = setting(None, "Of their ids; none: they are numbered.")
+    encoding: str = setting("utf-8", "Of the documents.")
+    labels: str | None = setting(
+        None, "A CSV id,label of true labels, from which the accuracy is estimated."
+    )
+    to_label: int = setting(50, "Documents in to_label.csv, whose labels tell most.")
+
+    deletion: str = setting(
+        "random",
+        f"Of words as it trains: {', '.join(DELETIONS)} (those of the own label).",
+    )
+    deletion_ratio: float | None = setting(
+        None, "Share of the words that goes; none: the best one by the words' number."
+    )
+    iterations: int = setting(5, "Of training on its own predictions.")
+    epochs: int | None = setting(
+        None, "Of each training; none: 8, or more where documents are few."
+    )
+    learning_rate: float = setting(0.02, "Of Adam.")
+    batch_size: int = setting(64, "Documents of a step.")
+    length: int = setting(300, "Words of a document that are read.")
+    max_size: int = setting(50_000, "Words that the classifier knows.")
+    seed: int = setting(0, "Of all draws.")
+    resume: bool = setting(True, "Go on where a killed run was.")
+    overwrite: bool = setting(False, "Replace a run of other settings.")
+
+
+def check_seed_classify_settings(settings: SeedClassifySettings) -> None:
+    """Raises ValueError for settings that no run can have, or a missing file."""
+    check_given("rlm_tf seed_classify", settings, "texts", "seed_words", "output_dir")
+    for name in ("texts", "seed_words", "labels"):
+        check_text_file(name, getattr(settings, name))
+    if settings.deletion not in DELETIONS:
+        raise ValueError(
+            f"--deletion must be one of {', '.join(DELETIONS)}; found "
+            f"{settings.deletion!r}."
+        )
+    ratio = settings.deletion_ratio
+    if ratio is not None and not 0 <= ratio < 1:
+        raise ValueError(f"--deletion_ratio must lie in [0, 1), found {ratio}.")
+    for name, least in (
+        ("to_label", 1),
+        ("iterations", 0),
+        ("epochs", 1),
+        ("batch_size", 1),
+        ("length", 1),
+        ("max_size", 1),
+        ("seed", 0),
+    ):
+        value = getattr(settings, name)
+        if value is not None and value < least:
+            raise ValueError(f"--{name} must be at least {least}, found {value}.")
+    if not 0 < settings.learning_rate < math.inf:
+        raise ValueError(
+            f"--learning_rate must be positive, found {settings.learning_rate}."
+        )
