@@ -47,7 +47,7 @@ def draw_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
 
 
 def draw_sizes(rows: Sequence[Row], path: pathlib.Path) -> None:
-    """Draws F1 against the generator's layers."""
+    """Draws F1 against the generator's layers, from the lowest seed to the highest."""
     figure, panel = plt.subplots(figsize=(5, 4), layout="constrained")
     for (arm, generator), own in cells(rows).items():
         values = [row["own"]["test"]["f1"] for row in own]
@@ -55,13 +55,14 @@ def draw_sizes(rows: Sequence[Row], path: pathlib.Path) -> None:
         panel.errorbar(
             [generator],
             [np.mean(values)],
-            [[np.ptp(values) / 2]] * 2,
+            [[np.mean(values) - min(values)], [max(values) - np.mean(values)]],
             fmt="o",
             capsize=3,
             color=_COLOURS[arm],
             label=arm if arm not in named else None,
         )
-    panel.set(xlabel="layers of the generator", ylabel="F1")
+    layers = distinct(generator for _, generator in cells(rows))
+    panel.set(xlabel="layers of the generator", ylabel="F1", xticks=sorted(layers))
     save(figure, path)
 
 
