@@ -33,6 +33,7 @@ from rlm_tf.labelling import (
     seed_places,
     seed_statistics,
 )
+from rlm_tf.labelling.word_list import PADDING
 from rlm_tf.layers import TfidfBag
 from rlm_tf.models import SeedOutcome, SeedSupervision, TextClassifier, TextReader
 from rlm_tf.serving import export_text_classifier
@@ -81,8 +82,8 @@ class Run:
         self._claim(rule, corpus)
         matches = rule.match(corpus.texts)
         self._look(rule, matches)
-        reader, outcome, ratio = self._train(rule, corpus, matches)
-        self._finish(rule, corpus, matches, reader, outcome, ratio, truth)
+        tokens, outcome, ratio = self._train(rule, corpus, matches)
+        self._finish(rule, corpus, matches, tokens, outcome, ratio, truth)
 
     def _claim(self, rule: SeedRule, corpus: Corpus) -> None:
         given = dataclasses.asdict(self.settings)
@@ -137,7 +138,7 @@ class Run:
 
     def _train(
         self, rule: SeedRule, corpus: Corpus, matches: Matches
-    ) -> tuple[TextReader, SeedOutcome, float | None]:
+    ) -> tuple[np.ndarray, SeedOutcome, float | None]:
         settings = self.settings
         words = WordList.build(corpus.texts, max_size=settings.max_size)
         reader = TextReader(words, settings.length)
@@ -193,7 +194,7 @@ class Run:
         outcome = supervision.fit(
             tokens, matches.labels, places=places, folder=self.folder / _TRAININGS
         )
-        return reader, outcome, ratio
+        return tokens, outcome, ratio
 
     # === After training ===
 
@@ -202,15 +203,15 @@ class Run:
         rule: SeedRule,
         corpus: Corpus,
         matches: Matches,
-        reader: TextReader,
+        tokens: np.ndarray,
         outcome: SeedOutcome,
         ratio: float | None,
         truth: np.ndarray | None,
     ) -> None:
         settings, names = self.settings, rule.class_names
         labels = outcome.probs.argmax(axis=1)
-        empty = (reader.rows(corpus.texts).tokens == 0).all(axis=1)
-        labels[empty] = -1
+        # Of a text without a word nothing is said.
+        labels[(tokens == PADDING).all(axis=1)] = -1
         sure = outcome.probs.max(axis=1)
         chosen = choose_to_label(sure, settings.to_label, seed=settings.seed)
         self._write_tables(corpus, matches, names, labels, sure, chosen)

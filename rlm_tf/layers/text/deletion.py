@@ -50,8 +50,27 @@ def whole_words(chosen: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
         chosen: bool `[B, T]`; what is said of other pieces than the first has no part.
         starts: bool `[B, T]`, pieces that begin a word.
     """
-    word = tf.maximum(tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1, 0)
     # Of each row the first pieces, in order, in front.
     order = tf.argsort(tf.cast(~starts, tf.int32), axis=1, stable=True)
     of_word = tf.gather(chosen, order, batch_dims=1)
-    return tf.gather(of_word, word, batch_dims=1)
+    return tf.gather(of_word, _word_numbers(starts), batch_dims=1)
+
+
+def words_with(pieces: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
+    """Returns the first pieces of all words that have one of some pieces.
+
+    Args:
+        pieces: bool `[B, T]`.
+        starts: bool `[B, T]`, pieces that begin a word.
+    """
+    shape = tf.shape(pieces)
+    word = _word_numbers(starts) + shape[1] * tf.range(shape[0])[:, tf.newaxis]
+    found = tf.math.unsorted_segment_max(
+        tf.cast(pieces, tf.int32), word, shape[0] * shape[1]
+    )
+    return starts & (tf.gather(found, word) > 0)
+
+
+def _word_numbers(starts: tf.Tensor) -> tf.Tensor:
+    """Returns which word of its row each piece is of, int32 `[B, T]`."""
+    return tf.maximum(tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1, 0)

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_option, check_range
 from rlm_tf.labelling.deletion import deletion_counts
-from rlm_tf.layers.text.deletion import random_choice, whole_words, without
+from rlm_tf.layers.text.deletion import random_choice, whole_words, without, words_with
 from rlm_tf.layers.text.keyed_draws import keyed_uniforms
 
 Seeds = Literal["alike", "kept", "first", "only"]
@@ -123,7 +123,7 @@ class WordDeletion:
         if seeds is None:
             seeds = tf.zeros_like(words)
         elif starts is not None:
-            seeds = _words_with(seeds, starts)
+            seeds = words_with(seeds, starts)
         seeds &= words
         if self.seeds == "only":
             chosen = seeds
@@ -142,14 +142,3 @@ class WordDeletion:
 
     def _rows(self, array: np.ndarray | None, ids: tf.Tensor) -> tf.Tensor | None:
         return None if array is None else tf.gather(tf.constant(array), ids)
-
-
-def _words_with(pieces: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
-    """Returns the first pieces of all words that have one of some pieces."""
-    shape = tf.shape(pieces)
-    word = tf.maximum(tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1, 0)
-    rows = shape[1] * tf.range(shape[0])[:, tf.newaxis]
-    found = tf.math.unsorted_segment_max(
-        tf.cast(pieces, tf.int32), word + rows, shape[0] * shape[1]
-    )
-    return starts & (tf.gather(found, word + rows) > 0)
