@@ -58,9 +58,20 @@ def load_model(path: str | os.PathLike[str], *, compile: bool = True) -> keras.M
     # Whatever a damaged file makes Keras, HDF5 or zip raise.
     except Exception as error:
         raise ValueError(
-            f"{path} could not be read as a model ({one_line(error)}); name the .keras "
+            f"{path} could not be read as a model ({_reason(error)}); name the .keras "
             "file that a run or `model.save` has written, or let it be written anew."
         ) from error
     if not isinstance(model, keras.Model):
         raise ValueError(f"{path} holds a {type(model).__name__}, which is no model.")
     return model
+
+
+def _reason(error: Exception) -> str:
+    """Returns an error in one line: the first one, where Keras tells of another.
+
+    Keras puts the whole config before what has gone wrong.
+    """
+    told, kept = str(error), error.__context__
+    if "Exception encountered:" in told and isinstance(kept, Exception):
+        return _reason(kept)
+    return one_line(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -41,6 +42,7 @@ assert early == registered(), registered() - early
 """
 
 _LOADS = """
+import json
 import pathlib
 import rlm_tf
 assert rlm_tf.layers.GRUCell.__module__ == "rlm_tf.layers.recurrent.gru_cell"
@@ -126,6 +128,16 @@ def test_damaged_files_are_named(tmp_path, member, content):
     path = tmp_path / "mine.keras"
     _changed(path, member, content)
     with pytest.raises(ValueError, match=r"mine\.keras could not be read as a model"):
+        rlm_tf.load_model(path)
+
+
+def test_what_went_wrong_is_told_before_the_config_of_a_file(tmp_path):
+    path = tmp_path / "mine.keras"
+    held = rlm_tf.models.TransformerLanguageModel
+    described = keras.saving.serialize_keras_object(held(7, 4, 1, num_heads=2))
+    described["config"]["num_heads"] = 3
+    _changed(path, "config.json", json.dumps(described).encode())
+    with pytest.raises(ValueError, match=r"\(ValueError: .*num_heads"):
         rlm_tf.load_model(path)
 
 

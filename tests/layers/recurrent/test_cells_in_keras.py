@@ -5,8 +5,11 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
+from keras.src.saving import serialization_lib
 
 from rlm_tf import layers
+from rlm_tf.layers.recurrent.cell_copies import copy_cell
+from rlm_tf.seeds import Seeds
 
 
 def _masked_inputs():
@@ -43,3 +46,19 @@ def test_both_directions_stacked_stateful_and_saved(tmp_path):
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(again(x).numpy(), first, rtol=1e-5)
+
+
+def test_copies_of_a_cell_take_no_object_of_a_file_for_their_own():
+    cell = layers.LSTMCell(4)
+    wrong = keras.initializers.Zeros()
+    policy = keras.DTypePolicy("float32")
+    # As while a file is loaded that was written where `wrong` had these addresses.
+    with serialization_lib.ObjectSharingScope():
+        for owner in (cell, cell.kernel_initializer, cell.bias_initializer, policy):
+            serialization_lib.record_object_after_deserialization(wrong, id(owner))
+        copies = [copy_cell(cell, Seeds(1), policy) for _ in range(2)]
+    for copy in copies:
+        assert isinstance(copy, layers.LSTMCell) and copy is not cell
+        assert type(copy.kernel_initializer) is type(cell.kernel_initializer)
+        assert type(copy.bias_initializer) is type(cell.bias_initializer)
+        assert copy.units == 4 and copy.dtype_policy.name == "float32"
