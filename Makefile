@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 QUICK := $(addprefix tests/,objectives layers metrics optimizers data envs restricted \
     test_checks.py test_numerics.py test_seeds.py test_distribution.py)
 
-.PHONY: help venv peers docs demo coherence pretrain-demo distill quick test test-all budgets lint types check tables \
+.PHONY: help venv peers docs demo coherence pretrain-demo seeds-demo distill quick test test-all budgets lint types check tables \
     benchmark clean
 
 help:  ## Lists the targets.
@@ -52,6 +52,12 @@ pretrain-demo: venv  ## Trains an encoder on the embedded corpus, fills masks: t
 	    --output_dir=runs/pretrain-demo
 	$(BIN)/rlm_tf fill_mask --model=runs/pretrain-demo \
 	    --text="The [MASK] of the class is called, and returns the [MASK]."
+
+SEEDS := experiments/seed_classify/python_docs_seeds.json
+
+seeds-demo: venv  ## Classifies paragraphs of the embedded corpus from seed words: two minutes.
+	$(BIN)/rlm_tf seed_classify --texts=python-docs --seed_words=$(SEEDS) \
+	    --output_dir=runs/seeds-demo
 
 distill: venv  ## Makes a quarter of a classifier of digits, its price beside: two minutes.
 	$(BIN)/rlm_tf distil --digits --epochs=30 --learning_rate=0.005 --output_dir=runs/distill \

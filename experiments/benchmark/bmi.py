@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from experiments.benchmark.preset import PRESETS, Preset
@@ -100,7 +100,7 @@ def _step(
     *,
     plain: bool = False,
     phases: int = 0,
-    size: tuple[int, int] | None = None,
+    size: tuple[Sequence[int], int] | None = None,
     recompute_logits: bool = False,
 ) -> Step:
     import keras
@@ -110,8 +110,8 @@ def _step(
     from rlm_tf.training import ResumableBatches
 
     batch, window = preset.awd_batch
-    width, components = size or (preset.awd_width, preset.awd_components)
-    model: Any = _model(preset, width, components, seed, plain, recompute_logits)
+    widths, components = size or ([preset.awd_width] * 3, preset.awd_components)
+    model: Any = _model(preset, widths, components, seed, plain, recompute_logits)
     windows = contiguous_batches(stream.tokens, batch, window, prefix=0)
     data = ResumableBatches(windows)
     if phases:
@@ -129,7 +129,7 @@ def _step(
 
 def _model(
     preset: Preset,
-    width: int,
+    widths: Sequence[int],
     components: int,
     seed: int,
     plain: bool = False,
@@ -147,14 +147,14 @@ def _model(
         "word_dropout": _RATES["word"],
         "activation_penalty": _PENALTIES[0],
         "temporal_penalty": _PENALTIES[1],
-        "embedding_width": width,
+        "embedding_width": widths[0],
         "clip_norm": _CLIP_NORM,
         "seed": seed,
     }
     if plain:
         return RegularizedLanguageModel(
             preset.vocabulary_size,
-            LSTMCell(width),
+            LSTMCell(widths[0]),
             2,
             connections="stacked",
             tied=True,
@@ -162,7 +162,7 @@ def _model(
         )
     return AWDLanguageModel(
         preset.vocabulary_size,
-        units=(width, width),
+        units=widths[1:],
         weight_drop=_RATES["weight"],
         recompute_logits=recompute_logits,
         **common,
@@ -224,8 +224,10 @@ def measure_memory(
     seeds: tuple[int, ...],
 ) -> Row:
     """Measures a step of 15 softmaxes: peak memory, a process each, and its time."""
+    width, *units = preset.mixture_units
     what = (
-        f"step of {preset.mixture_components} softmaxes of "
+        f"step of {width}, {'-'.join(map(str, units))}, "
+        f"{preset.mixture_components} softmaxes of "
         f"{preset.vocabulary_size:,} words, {preset.awd_batch[0]} rows of "
         f"{preset.awd_batch[1]}"
     )
@@ -253,7 +255,7 @@ def measure_memory(
             )
         )
     timings, stream = Timings(), load()
-    size = preset.mixture_width, preset.mixture_components
+    size = preset.mixture_units, preset.mixture_components
     for seed in seeds:
         steps = {
             _LOGITS[recompute]: _step(
@@ -288,7 +290,7 @@ def measure_point(point: Point) -> dict[str, float]:
     preset = PRESETS[point.preset]
     model = _model(
         preset,
-        preset.mixture_width,
+        preset.mixture_units,
         point.components,
         point.seed,
         recompute_logits=point.recompute_logits,

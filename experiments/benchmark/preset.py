@@ -28,6 +28,11 @@ _ROWS = (
     "store",
     "losses",
     "language-distillation",
+    "seed-matching",
+    "seed-linear",
+    "seed-step",
+    "seed-serving",
+    "seed-tool",
     "grid",
     "logistic",
 )
@@ -71,10 +76,13 @@ class Preset:
         awd_width: Width of its two layers.
         awd_components: Softmaxes.
         mixture_components: Softmaxes whose memory is measured.
-        mixture_width: Width of the model then.
+        mixture_units: Widths of the model's layers then, the embedding's in front.
         tool_tokens: Tokens whose information is estimated, at most.
         tool_segment: Tokens of a segment.
         tool_folds: Folds.
+        seed_set: Documents that seeds are matched in (`kit.seed_list`).
+        linear_set: Documents of classifiers.
+        tool_rows: Documents of the command whose memory is measured.
         encoder_batch: Rows and tokens of a row of encoders.
         encoder_layers: Their layers.
         encoder_width: Their width; 64 for each head.
@@ -118,10 +126,13 @@ class Preset:
     awd_width: int = 200
     awd_components: int = 3
     mixture_components: int = 15
-    mixture_width: int = 280
+    mixture_units: tuple[int, ...] = (280, 960, 960, 620)
     tool_tokens: int = 1_000_000
     tool_segment: int = 40
     tool_folds: int = 10
+    seed_set: str = "20news-coarse"
+    linear_set: str = "ag-news"
+    tool_rows: int = 1_000_000
     encoder_batch: tuple[int, int] = (32, 64)
     encoder_layers: int = 4
     encoder_width: int = 128
@@ -169,7 +180,10 @@ PRESETS = {
         awd_width=8,
         awd_components=2,
         mixture_components=2,
-        mixture_width=8,
+        mixture_units=(8, 8, 8),
+        seed_set="planted",
+        linear_set="planted",
+        tool_rows=1000,
         tool_tokens=900,
         tool_segment=3,
         tool_folds=3,

@@ -83,6 +83,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         lstm,
         memory,
         reading,
+        seed_words,
         serving,
         small_tasks,
     )
@@ -159,6 +160,22 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     )
     rows["language-distillation"] = functools.partial(
         distillation.measure_language, preset, stream, preset.rounds[0], seeds
+    )
+    rows["seed-matching"] = functools.partial(
+        seed_words.measure_matching, preset, config.data_dir, seeds
+    )
+    rows["seed-linear"] = functools.partial(
+        seed_words.measure_linear, preset, config.data_dir, seeds
+    )
+    for name, measure_seeds in (
+        ("seed-step", seed_words.measure_steps),
+        ("seed-serving", seed_words.measure_serving),
+    ):
+        rows[name] = functools.partial(
+            measure_seeds, preset, config.data_dir, preset.rounds[0], seeds
+        )
+    rows["seed-tool"] = functools.partial(
+        seed_words.measure_tool, preset, config.data_dir, seeds
     )
     rows["grid"] = functools.partial(small_tasks.measure_grid, preset, seeds)
     rows["logistic"] = functools.partial(small_tasks.measure_logistic, preset, seeds)

@@ -27,8 +27,15 @@ def silence_tensorflow() -> None:
     finite) is always shown. Ctrl-C while the program imports is one line, too.
     """
     sys.excepthook = _show
-    # absl is going to give the root logger the verbosity that is set below.
-    logging.getLogger("rlm_tf").setLevel(logging.INFO)
+    # absl is going to give the root logger the verbosity that is set below, and would
+    # put a line of the source before what is said.
+    logger = logging.getLogger("rlm_tf")
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Plain())
+        logger.addHandler(handler)
+        logger.propagate = False
     if int(os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") or 0) < 3:
         return
     absl.logging.set_verbosity(absl.logging.ERROR)
@@ -36,6 +43,16 @@ def silence_tensorflow() -> None:
         return
     with native_silence():
         import tensorflow  # noqa: F401
+
+
+class _Plain(logging.Formatter):
+    """What is said, with a word before it where it is a warning or an error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        if record.levelno <= logging.INFO:
+            return text
+        return f"{record.levelname.lower()}: {text}"
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from rlm_tf.labelling.accuracy import (
     accuracy_from_labels,
     choose_to_label,
 )
+from rlm_tf.labelling.agreement import SeedAgreement, seed_agreement
 from rlm_tf.labelling.deletion import (
     best_deletion_ratio,
     deletion_counts,
@@ -21,6 +22,7 @@ from rlm_tf.labelling.rule_statistics import (
     rule_statistics,
     seed_statistics,
 )
+from rlm_tf.labelling.seed_pieces import SeedPieces, seed_pieces
 from rlm_tf.labelling.seed_rule import Matches, Seed, SeedRule
 from rlm_tf.labelling.selection import (
     normalised_loss_scores,
@@ -28,6 +30,7 @@ from rlm_tf.labelling.selection import (
     select_by_learning_order,
     select_confident,
 )
+from rlm_tf.labelling.suggestions import SuggestedSeed, suggest_seeds
 from rlm_tf.labelling.word_list import WordList, seed_places
 
 __all__ = [
@@ -36,9 +39,12 @@ __all__ = [
     "Matches",
     "RuleStatistics",
     "Seed",
+    "SeedAgreement",
+    "SeedPieces",
     "SeedRule",
     "SeedStatistics",
     "Spread",
+    "SuggestedSeed",
     "ToLabel",
     "WordList",
     "accuracy_from_labels",
@@ -51,9 +57,12 @@ __all__ = [
     "normalised_loss_scores",
     "random_flip",
     "rule_statistics",
+    "seed_agreement",
     "seed_deletion_rate",
+    "seed_pieces",
     "seed_places",
     "seed_statistics",
     "select_by_learning_order",
     "select_confident",
+    "suggest_seeds",
 ]

@@ -100,7 +100,7 @@ def rule_statistics(
         )
     known = np.flatnonzero(labels >= 0)
     own = [texts[row] for row in known.tolist()]
-    words = frozenset(_stop_words() if stop_words is None else stop_words)
+    words = frozenset(english_stop_words() if stop_words is None else stop_words)
     cut = words_of if rule.tokenisation == "words" else unlowered_published_tokens
     noise = transitions = None
     if true_labels is not None:
@@ -192,7 +192,8 @@ def _checked(labels: npt.ArrayLike, number: int, classes: int) -> np.ndarray:
     return true
 
 
-def _stop_words() -> Collection[str]:
+def english_stop_words() -> Collection[str]:
+    """Returns the 318 of scikit-learn."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     return ENGLISH_STOP_WORDS

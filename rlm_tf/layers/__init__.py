@@ -31,12 +31,14 @@ from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
 from rlm_tf.layers.recurrent.rewired_lstm_cell import RewiredLSTMCell
 from rlm_tf.layers.text.averaged_words import AveragedWords
 from rlm_tf.layers.text.convolutional_text import ConvolutionalText
+from rlm_tf.layers.text.recurrent_text import RecurrentText
 from rlm_tf.layers.text.seed_matcher import MatchedTexts, SeedMatcher
 from rlm_tf.layers.text.tfidf_bag import TfidfBag
 from rlm_tf.layers.text.word_deletion import WordDeletion
 from rlm_tf.layers.transformer.admin import admin_profile, admin_scale
 from rlm_tf.layers.transformer.disentangled_embedding import DisentangledEmbedding
 from rlm_tf.layers.transformer.encoder_embedding import EncoderEmbedding
+from rlm_tf.layers.transformer.pooled_encoder import PooledEncoder
 from rlm_tf.layers.transformer.position_bias import PositionBias
 from rlm_tf.layers.transformer.position_buckets import relative_position_buckets
 from rlm_tf.layers.transformer.transformer_block import TransformerBlock
@@ -67,9 +69,11 @@ __all__ = [
     "MultiplicativeLSTMCell",
     "NormalLatents",
     "PairDiscriminator",
+    "PooledEncoder",
     "PositionBias",
     "Recurrent",
     "RecurrentCell",
+    "RecurrentText",
     "ReplicaDropout",
     "RewiredLSTMCell",
     "SeedMatcher",

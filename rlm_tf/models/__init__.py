@@ -57,6 +57,7 @@ from rlm_tf.models.language.transformer_language_model import TransformerLanguag
 from rlm_tf.models.latent.monte_carlo_vae import MonteCarloVAE
 from rlm_tf.models.latent.vector_quantized_vae import VectorQuantizedVAE
 from rlm_tf.models.policy.reinforce_imm import ReinforceIMM, published_reinforce_ratio
+from rlm_tf.models.text_classifiers.kinds import word_classifier
 from rlm_tf.models.text_classifiers.seed_supervision import SeedOutcome, SeedSupervision
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.models.text_classifiers.text_reader import TextReader
@@ -123,4 +124,5 @@ __all__ = [
     "ratio_from_coefficient",
     "read_bert",
     "width_for_budget",
+    "word_classifier",
 ]

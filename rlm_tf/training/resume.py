@@ -68,6 +68,9 @@ class ExactResume(keras.callbacks.Callback):
         every_seconds: Within an epoch, a checkpoint is written when the last is this
             old; None: not for that reason.
         every_steps: The same in steps; None: not for that reason.
+        after_epochs: Whether one is written after every epoch; else after the last, and
+            after others when the one before is old: for epochs that take less time than
+            a checkpoint.
         keep: Number of checkpoints kept.
         resume: Whether to go on from what the folder holds; False removes it.
 
@@ -88,6 +91,7 @@ class ExactResume(keras.callbacks.Callback):
         *,
         every_seconds: float | None = 120.0,
         every_steps: int | None = None,
+        after_epochs: bool = True,
         keep: int = 2,
         resume: bool = True,
     ):
@@ -105,6 +109,7 @@ class ExactResume(keras.callbacks.Callback):
         self.callbacks = list(callbacks)
         self.every_seconds = every_seconds
         self.every_steps = every_steps
+        self.after_epochs = after_epochs
         self.resume = resume
         self._pending: Checkpoint | None = None
         self._initial_epoch: int | None = None
@@ -212,7 +217,10 @@ class ExactResume(keras.callbacks.Callback):
         self._run("on_epoch_end", epoch, logs)
         self._epochs.append(epoch)
         self._logs.append({name: float(v) for name, v in (logs or {}).items()})
-        self._save(epoch + 1, 0)
+        is_last = epoch + 1 >= self.params["epochs"] or self.model.stop_training
+        late = self._is_late if self._workers.are_several else self._is_old()
+        if self.after_epochs or is_last or self._interrupted or late:
+            self._save(epoch + 1, 0)
         self._agree(0)
         self._stop_if_interrupted()
 

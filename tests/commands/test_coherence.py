@@ -115,7 +115,7 @@ def _information(mine, shuffled, pairs=100):
 def test_what_should_not_be_believed():
     good = _information([0.5, 0.6, 0.7], [0.0, 0.01, 0.0])
     job = Job(0, "a", 10)
-    assert writing.warnings_of([(job, good)]) == []
+    assert writing.warnings_of([(job, good)], 10**6) == []
     cases = (
         (_information([0.0] * 3, [0.0] * 3), "nothing was found beyond two standard"),
         (_information([-0.4, 0.5, 0.1], [0.0] * 3), "nothing was found beyond two"),
@@ -124,10 +124,13 @@ def test_what_should_not_be_believed():
         (good._replace(pairs=7), "only 7 pairs to be tested on"),
     )
     for info, expected in cases:
-        (line,) = writing.warnings_of([(job, info)])
+        (line,) = writing.warnings_of([(job, info)], 10**6)
         assert line.startswith("a, gap 10: ") and expected in line
     # Shuffled texts are to find nothing.
-    assert writing.warnings_of([(job._replace(shuffled="words"), cases[0][0])]) == []
+    control = job._replace(shuffled="words")
+    assert writing.warnings_of([(control, cases[0][0])], 10**6) == []
+    (line,) = writing.warnings_of([(job, good)], 12_397)
+    assert line.startswith("12,397 tokens are few: below some 200,000")
 
 
 def test_texts_are_compared():

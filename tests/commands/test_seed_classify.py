@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import load_model
-from rlm_tf.commands.seeds import reading, running, settings
+from rlm_tf.commands.seeds import looking, reading, running, settings, training
 from rlm_tf.labelling import SeedRule
 
 _WORDS = {
@@ -45,6 +45,11 @@ def files(tmp_path_factory):
         table.writerows((f"d{i}", text) for i, text in enumerate(_texts()))
     (folder / "seeds.json").write_text(json.dumps(_SEEDS))
     return folder
+
+
+def _run_command(name, *flags):
+    command = [sys.executable, "-m", "rlm_tf.commands", name, *flags]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def _settings(files, **options):
@@ -117,9 +122,145 @@ def test_the_report(done):
     (warning,) = found["warnings"]
     assert warning == "no document has the seeds sequoia"
     page = (done / "report.md").read_text()
-    for heading in ("Classes", "Seeds", "Where seeds and the classifier disagree"):
+    for heading in (
+        *("How good it is", "Classes", "Seeds", "Words that may be seeds"),
+        "Where seeds and the classifier disagree",
+    ):
         assert f"## {heading}" in page
     assert "sequoia" in (done / "report.html").read_text()
+    assert {path.name for path in (done / "report_files").iterdir()} == {
+        *("balance.png", "confidence.png", "estimates.png"),
+    }
+    # Of seeds that are never wrong probes have no reason to doubt.
+    estimates = found["estimates"]
+    assert estimates["plain"] > 0.9 and estimates["deletion"] > 0.9
+    assert len(estimates["by_class"]) == 2
+    # Other words of the classes are suggested, none of the other class.
+    for row in found["suggested"]:
+        assert row["text"] in _WORDS[row["class_name"]]
+        assert row["text"] not in ("ship", "harbour", "tree", "forest")
+    assert {row["text"] for row in found["suggested"]} >= {"wave", "leaf"}
+    effect = found["deletion_effect"]
+    assert effect["follows_plain"] == 1 and 0 <= effect["differ"] < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.landing
+def test_labels_that_are_learnt_from(files, done, tmp_path, capsys):
+    """Where seeds are wrong, labels set the classifier right; both judge it fairly."""
+    wrong = {"sea": ["leaf", "harbour"], "wood": ["tree", "wave"]}
+    (tmp_path / "seeds.json").write_text(json.dumps(wrong))
+    names = ["sea", "wood"]
+    lines = ["id,label", *(f"d{i},{names[i % 2]}" for i in range(0, 120, 2))]
+    lines += [f"d{i},{names[i % 2]}" for i in range(1, 120, 2)]
+    (tmp_path / "labels.csv").write_text("\n".join(lines[:91]))
+    common = {
+        "seed_words": str(tmp_path / "seeds.json"),
+        "output_dir": str(tmp_path / "out"),
+        "labels": str(tmp_path / "labels.csv"),
+        "iterations": 1,
+    }
+    found = {}
+    for use in ("estimate", "train", "both"):
+        running.run(_settings(files, use_labels=use, **common))
+        found[use] = json.loads((tmp_path / "out" / "report.json").read_text())
+        rows = _rows(tmp_path / "out" / "predictions.csv")[1:121]
+        right = np.mean([row[1] == names[i % 2] for i, row in enumerate(rows)])
+        found[use]["right"] = right
+    # Words that are seeds of the wrong class are in both.
+    assert found["both"]["right"] == found["train"]["right"]
+    assert found["train"]["right"] > found["estimate"]["right"] + 0.1
+    assert "accuracy" not in found["train"]
+    assert "--use_labels=both" in capsys.readouterr().out
+    own = found["both"]["accuracy"]
+    assert own["labels"] == 90 and own["low"] < found["both"]["right"]
+    assert own["value"] > found["estimate"]["accuracy"]["value"] + 0.1
+    assert (
+        found["estimate"]["calibration"]["nll_after"]
+        <= (found["estimate"]["calibration"]["nll_before"])
+    )
+
+
+def test_what_decides_a_document(done):
+    model = load_model(done / "model.keras", compile=False)
+    tokens = model.reader.rows(["the wave an captain leaf"]).tokens[0]
+    found = looking.deciding_words(model, tokens, 0, 1)
+    assert set(found[:2]) == {"wave", "captain"} and "leaf" not in found
+    assert looking.deciding_words(model, tokens, 1, 0)[0] == "leaf"
+
+
+def test_conflicts_and_harmful_seeds():
+    rule = SeedRule({"sea": ["ship", "harbour"], "wood": ["tree", "sail"]})
+    texts = ["ship tree", "tree ship sail", *["sail"] * 6, "harbour"]
+    matches = rule.match(texts)
+    (first, second) = looking.conflicts(rule, matches, [*map(str, range(9))], texts)
+    assert first["seeds"] == ["ship", "tree"] and first["documents"] == 2
+    assert first["classes"] == ["sea", "wood"] and first["text"] == "ship tree"
+    assert second["seeds"] == ["ship", "sail"] and second["id"] == "1"
+    judged = np.full([9, 2], np.nan)
+    judged[2:8] = [0.9, 0.1]
+    judged[8] = [0.7, 0.3]
+    found = {row["text"]: row for row in looking.seeds_of(rule, matches, judged)}
+    assert found["sail"]["is_harmful"] and found["sail"]["doubted"] == 1
+    assert not found["harbour"]["is_harmful"] and found["tree"]["doubted"] is None
+
+
+def test_the_embedded_corpus_and_other_encoders(tmp_path):
+    seeds = {"text": ["unicode", "bytes"], "numbers": ["integer*", "modulo"]}
+    (tmp_path / "seeds.json").write_text(json.dumps(seeds))
+    given = settings.SeedClassifySettings(
+        texts="python-docs",
+        seed_words=str(tmp_path / "seeds.json"),
+        output_dir=str(tmp_path / "out"),
+    )
+    settings.check_seed_classify_settings(given)
+    corpus = reading.read_corpus(given)
+    assert len(corpus.texts) > 1000 and min(map(len, corpus.texts)) >= 60
+    rule = reading.read_rule(given.seed_words)
+    texts = corpus.texts[:60]
+    for encoder in ("averaged", "convolutional", "recurrent"):
+        own = dataclasses.replace(given, encoder=encoder, length=20)
+        trainer = training.Trainer(own, rule, texts, rule.match(texts), tmp_path)
+        model = trainer.classifier(1)
+        tokens = trainer.prepared.tokens
+        assert tokens.dtype == np.uint16 and tokens.shape == (60, 20)
+        assert model(tokens[:2].astype(np.int32)).shape == (2, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.landing
+def test_an_encoder_that_was_trained_before(files, tmp_path):
+    """Its pieces of words are read, whole seeds deleted, strings answered."""
+    text = "\n".join(_texts()[:100] * 3)
+    (tmp_path / "text.txt").write_text(text)
+    _run_command(
+        "pretrain",
+        f"--text={tmp_path / 'text.txt'}",
+        "--objective=masked",
+        "--num_layers=1",
+        "--width=8",
+        "--num_heads=2",
+        "--max_size=300",
+        "--length=16",
+        "--steps=4",
+        f"--output_dir={tmp_path / 'encoder'}",
+    )
+    given = _settings(
+        files,
+        encoder=str(tmp_path / "encoder"),
+        output_dir=str(tmp_path / "out"),
+        length=16,
+        iterations=0,
+        epochs=1,
+        learning_rate=None,
+    )
+    settings.check_seed_classify_settings(given)
+    running.run(given)
+    found = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert found["suggested"] == [] and found["documents"] == 122
+    served = tf.saved_model.load(str(tmp_path / "out" / "saved_model")).signatures
+    labels = served["classify"](texts=tf.constant(["wave", "a leaf"]))["labels"]
+    assert {*labels.numpy()} <= {b"sea", b"wood"}
 
 
 @pytest.mark.slow
@@ -169,6 +310,10 @@ def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
     [
         ({"texts": None}, "needs --texts"),
         ({"deletion": "all"}, "--deletion must be one of random, seeds, none"),
+        ({"use_labels": "all"}, "--use_labels must be one of estimate, train, both"),
+        ({"use_labels": "both"}, "--use_labels=both needs --labels"),
+        ({"encoder": "bag"}, "--encoder must be one of linear, averaged"),
+        ({"label_weight": 0.0}, "--label_weight must be positive"),
         ({"deletion_ratio": 1.0}, r"--deletion_ratio must lie in \[0, 1\)"),
         ({"epochs": 0}, "--epochs must be at least 1"),
         ({"learning_rate": 0.0}, "--learning_rate must be positive"),

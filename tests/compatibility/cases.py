@@ -476,6 +476,8 @@ USES: dict[str, Callable[[Any], Any]] = {
     "TfidfBag": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
     "AveragedWords": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
     "ConvolutionalText": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
+    "RecurrentText": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
+    "PooledEncoder": lambda layer: layer(text_rows.DOCUMENTS[0][0]),
 }
 
 

@@ -44,6 +44,7 @@ _STOPS = {
     "mutual_information": ("rlm_tf.commands.information.running.read_sources",),
     "own_text": ("own_text.texts.make_text",),
     "pages": ("pages.filling.outdated",),
+    "seed_classify": ("rlm_tf.commands.seeds.running.run",),
     "tune": ("mogrifier_lm.searching.load_corpus", "mogrifier_lm.searching.read_json"),
 }
 

@@ -59,6 +59,23 @@ TEXT_ROWS = [
         ),
         lambda layer: layer(_TOKENS),
     ),
+    Row(
+        "RecurrentText",
+        lambda: layers.RecurrentText(
+            VOCABULARY, 3, layers.LSTMCell(2, seed=1), dropout=0.3, seed=2
+        ),
+        lambda layer: layer(_TOKENS),
+    ),
+    Row(
+        "PooledEncoder",
+        lambda: layers.PooledEncoder(
+            layers.TransformerEncoder(
+                VOCABULARY, num_layers=1, width=4, num_heads=2, seed=2
+            ),
+            pooling="cls",
+        ),
+        lambda layer: layer(_TOKENS),
+    ),
     Row("TfidfBag", lambda: bag(3), lambda layer: layer(_TOKENS)),
     Row(
         "TextClassifier",

@@ -159,6 +159,19 @@ def test_more_epochs_continue_a_completed_run(expected, tmp_path):
     assert_same(train(tmp_path, epochs=4), expected)
 
 
+def test_epochs_that_are_short_have_no_checkpoint_each(expected, tmp_path):
+    # None was written: it starts anew. The last epoch's is there all the same.
+    result = interrupted(tmp_path, STEPS + 4, after_epochs=False)
+    assert result["first"] == (0, 0)
+    assert_same(result, expected)
+    assert_same(train(tmp_path, after_epochs=False), expected)
+    # Where the one before is old there is one.
+    often = {"after_epochs": False, "every_seconds": 1e-9}
+    result = interrupted(tmp_path / "often", STEPS + 1, **often)
+    assert result["first"] == (1, 0)
+    assert_same(result, expected)
+
+
 def test_a_stopped_run_stays_stopped(tmp_path):
     def callbacks():
         return {"callbacks": [LearningRateHalving(min_gain=9.0, max_decays=0)]}

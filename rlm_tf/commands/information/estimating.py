@@ -83,8 +83,8 @@ def check_lengths(
         check_length(streams.lengths[shortest], segment, max(gaps), folds)
     except ValueError as error:
         reason = str(error).partition(": ")[2]
-        for name in ("folds", "segment"):
-            reason = reason.replace(f"`{name}`", f"--{name}")
+        for name, flag in (("folds", "folds"), ("segment", "segment"), ("gap", "gaps")):
+            reason = reason.replace(f"`{name}`", f"--{flag}")
         raise ValueError(f"{streams.names[shortest]}: {reason}") from None
 
 

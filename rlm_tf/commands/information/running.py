@@ -91,7 +91,7 @@ def _run(settings: CoherenceSettings, folder: pathlib.Path) -> None:
     ]
     rows = writing.rows_of(found, number)
     controls = writing.controls_of(found, number)
-    warnings = writing.warnings_of(found)
+    warnings = writing.warnings_of(found, number)
     if settings.controls and not any(row["order"] == "sentences" for row in controls):
         warnings.append(
             f"{streams.names[0]}: too few sentences to put them in random order"

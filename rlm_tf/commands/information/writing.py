@@ -24,6 +24,8 @@ Found = Sequence[tuple[Job, SegmentInformation]]
 _GREYS = ("#999999", "#555555")
 # Test pairs of a fold; with fewer an estimate is taken with caution.
 _FEW_PAIRS = 50
+# Tokens below which bounds with and without bias part (experiments/mi_text).
+_FEW_TOKENS = 200_000
 # Nats where there should be none that are not worth a word.
 _NOTHING = 0.05
 
@@ -117,9 +119,19 @@ def table_of(rows: list[dict[str, Any]], controls: list[dict[str, Any]]) -> str:
     return "\n".join(markdown_table(lines))
 
 
-def warnings_of(found: Found) -> list[str]:
-    """Returns lines about estimates that should not be believed."""
+def warnings_of(found: Found, tokens: int) -> list[str]:
+    """Returns lines about estimates that should not be believed.
+
+    Args:
+        found: The estimates.
+        tokens: That all texts are cut to.
+    """
     lines = []
+    if tokens < _FEW_TOKENS:
+        lines.append(
+            f"{tokens:,} tokens are few: below some {_FEW_TOKENS:,} estimates are low, "
+            "and differ from one fold to the next by more than their errors say"
+        )
     for job, info in found:
         if job.shuffled:
             continue

@@ -5,14 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import pathlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from rlm_tf.commands.seeds.settings import SeedClassifySettings
-from rlm_tf.data.labelled.document_files import read_document_rows
+from rlm_tf.commands.settings import EMBEDDED
+from rlm_tf.data.labelled.document_files import DocumentRow, read_document_rows
 from rlm_tf.data.labelled.table_files import column, read_table
+from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.labelling import SeedRule
+
+# Of a paragraph of the embedded corpus.
+_LEAST_CHARACTERS = 60
 
 
 class Corpus(NamedTuple):
@@ -32,17 +38,28 @@ class Corpus(NamedTuple):
 def read_corpus(settings: SeedClassifySettings) -> Corpus:
     """Reads the documents; errors name file and line."""
     ids, texts, digest = [], [], hashlib.sha256()
-    for row in read_document_rows(
-        str(settings.texts),
-        text_column=settings.text_column,
-        id_column=settings.id_column,
-        encoding=settings.encoding,
-    ):
+    for row in _rows(settings):
         ids.append(row.id)
         texts.append(row.text)
         for part in (row.id, row.text):
             digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     return Corpus(ids, texts, digest.hexdigest())
+
+
+def _rows(settings: SeedClassifySettings) -> Iterator[DocumentRow]:
+    if settings.texts == EMBEDDED:
+        lines = "".join(python_docs().values()).splitlines()
+        # Headings are no documents.
+        long = [line for line in lines if len(line) >= _LEAST_CHARACTERS]
+        for number, line in enumerate(long, start=1):
+            yield DocumentRow(str(number), line, number)
+        return
+    yield from read_document_rows(
+        str(settings.texts),
+        text_column=settings.text_column,
+        id_column=settings.id_column,
+        encoding=settings.encoding,
+    )
 
 
 def read_rule(path: str) -> SeedRule:

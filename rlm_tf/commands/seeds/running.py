@@ -4,38 +4,27 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import io
+import itertools
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
-import keras
 import numpy as np
 
 from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim, remove_all
-from rlm_tf.command_line.wording import number_of
 from rlm_tf.command_line.written_files import write_beside
-from rlm_tf.commands.seeds import report
+from rlm_tf.commands.seeds import estimating, looking, report
 from rlm_tf.commands.seeds.reading import Corpus, read_corpus, read_labels, read_rule
 from rlm_tf.commands.seeds.settings import RESULTS, SETTINGS, SeedClassifySettings
+from rlm_tf.commands.seeds.training import Trainer
 from rlm_tf.file_errors import naming
-from rlm_tf.labelling import (
-    Matches,
-    SeedRule,
-    ToLabel,
-    WordList,
-    accuracy_from_labels,
-    best_deletion_ratio,
-    choose_to_label,
-    rule_statistics,
-    seed_places,
-    seed_statistics,
-)
-from rlm_tf.labelling.word_list import PADDING
-from rlm_tf.layers import TfidfBag
-from rlm_tf.models import SeedOutcome, SeedSupervision, TextClassifier, TextReader
+from rlm_tf.labelling import Matches, SeedRule, ToLabel, choose_to_label
+from rlm_tf.models import SeedOutcome
 from rlm_tf.serving import export_text_classifier
 
 _TRAININGS, _MODEL, _SAVED_MODEL = "trainings", "model.keras", "saved_model"
@@ -44,10 +33,11 @@ _FILES = (
     *(_TRAININGS, _MODEL, _SAVED_MODEL, _PREDICTIONS, _TO_LABEL, RESULTS),
     *("report.md", "report.html", "report_files"),
 )
-# Passes, and steps of the labelled documents, at least; passes at most.
-_EPOCHS, _STEPS, _MOST_EPOCHS = 8, 400, 100
 # Settings that say nothing of what is trained.
-_NO_SETTINGS = ("output_dir", "resume", "overwrite", "labels", "to_label")
+_NO_SETTINGS = (
+    *("output_dir", "resume", "overwrite"),
+    *("labels", "to_label", "use_labels", "label_weight"),
+)
 
 
 def run(settings: SeedClassifySettings) -> None:
@@ -82,8 +72,11 @@ class Run:
         self._claim(rule, corpus)
         matches = rule.match(corpus.texts)
         self._look(rule, matches)
-        tokens, outcome, ratio = self._train(rule, corpus, matches)
-        self._finish(rule, corpus, matches, tokens, outcome, ratio, truth)
+        trainer = Trainer(
+            settings, rule, corpus.texts, matches, self.folder / _TRAININGS
+        )
+        print(f"  {trainer.describe()}", flush=True)
+        self._finish(rule, corpus, matches, trainer, truth)
 
     def _claim(self, rule: SeedRule, corpus: Corpus) -> None:
         given = dataclasses.asdict(self.settings)
@@ -136,66 +129,6 @@ class Run:
             flush=True,
         )
 
-    def _train(
-        self, rule: SeedRule, corpus: Corpus, matches: Matches
-    ) -> tuple[np.ndarray, SeedOutcome, float | None]:
-        settings = self.settings
-        words = WordList.build(corpus.texts, max_size=settings.max_size)
-        reader = TextReader(words, settings.length)
-        tokens = reader.rows(corpus.texts).tokens
-        places = seed_places(rule, corpus.texts, settings.length, matches.labels)
-        options: dict[str, Any] | None = None
-        ratio = settings.deletion_ratio
-        if settings.deletion == "seeds":
-            options, ratio = {"ratio": 0.0, "seeds": "only"}, None
-        elif settings.deletion == "random":
-            if ratio is None:
-                found = rule_statistics(rule, corpus.texts, matches)
-                ratio = round(best_deletion_ratio(1, found.indicative.median), 4)
-            options = {"ratio": ratio}
-        print(
-            f"  {len(words.words):,} words; deleted as it trains: {settings.deletion}"
-            + ("" if ratio is None else f", {100 * ratio:.1f} % of a document"),
-            flush=True,
-        )
-
-        def classifier(seed: int) -> TextClassifier:
-            bag = TfidfBag(reader.size, len(rule.class_names), seed=seed)
-            bag.adapt(tokens)
-            model = TextClassifier(
-                bag,
-                len(rule.class_names),
-                head=False,
-                reader=reader,
-                class_names=rule.class_names,
-                seed=seed,
-            )
-            model.compile(keras.optimizers.Adam(settings.learning_rate))
-            return model
-
-        labelled = int((matches.labels >= 0).sum())
-        epochs = settings.epochs
-        if epochs is None:
-            steps = -(-labelled // settings.batch_size)
-            epochs = min(max(_EPOCHS, -(-_STEPS // steps)), _MOST_EPOCHS)
-        supervision = SeedSupervision(
-            classifier,
-            select="all",
-            deletion=options,
-            epochs=epochs,
-            batch_size=settings.batch_size,
-            iterations=settings.iterations,
-            seed=settings.seed,
-        )
-        print(
-            f"training: 1 + {settings.iterations} times {number_of('epoch', epochs)}",
-            flush=True,
-        )
-        outcome = supervision.fit(
-            tokens, matches.labels, places=places, folder=self.folder / _TRAININGS
-        )
-        return tokens, outcome, ratio
-
     # === After training ===
 
     def _finish(
@@ -203,50 +136,66 @@ class Run:
         rule: SeedRule,
         corpus: Corpus,
         matches: Matches,
-        tokens: np.ndarray,
-        outcome: SeedOutcome,
-        ratio: float | None,
+        trainer: Trainer,
         truth: np.ndarray | None,
     ) -> None:
         settings, names = self.settings, rule.class_names
-        labels = outcome.probs.argmax(axis=1)
-        # Of a text without a word nothing is said.
-        labels[(tokens == PADDING).all(axis=1)] = -1
-        sure = outcome.probs.max(axis=1)
-        chosen = choose_to_label(sure, settings.to_label, seed=settings.seed)
-        self._write_tables(corpus, matches, names, labels, sure, chosen)
-        with naming(self.folder / _MODEL):
-            outcome.model.save(self.folder / _MODEL)
-        with native_silence():
-            export_text_classifier(
-                outcome.model, self.folder / _SAVED_MODEL, rule=rule, overwrite=True
-            )
-        known = matches.labels >= 0
+        first = final = trainer.main()
+        # By what the first says, so that true labels change no stratum.
+        chosen = choose_to_label(
+            first.probs.max(axis=1), settings.to_label, seed=settings.seed
+        )
+        judged_labels = None
+        if truth is not None and settings.use_labels != "estimate":
+            digest = hashlib.sha256(truth.astype("<i8").tobytes()).hexdigest()[:12]
+            digest += f"-{settings.label_weight:g}"
+            print("training with the true labels", flush=True)
+            final = trainer.with_labels(truth, digest)
+            if settings.use_labels == "both":
+                judged_labels = trainer.judged_with_labels(truth, digest)
+        labels = self._labels(final, trainer)
+        said = looking.Said(final.model, trainer.prepared.tokens, final.probs, labels)
+        print("looking at seeds and mistakes", flush=True)
+        judged = self._judged(trainer)
         results: dict[str, Any] = {
             "documents": len(corpus.texts),
-            "labelled": int(known.sum()),
-            "tied": int(matches.tied.sum()),
-            "agreement": float(np.mean(labels[known] == matches.labels[known])),
-            "deletion_ratio": ratio,
-            "classes": [
-                {
-                    "name": name,
-                    "by_seeds": int((matches.labels == number).sum()),
-                    "predicted": int((labels == number).sum()),
-                }
-                for number, name in enumerate(names)
-            ],
-            "seeds": [own._asdict() for own in seed_statistics(rule, matches)],
+            **_counts(rule, matches, labels),
+            "use_labels": settings.use_labels if truth is not None else None,
+            "deletion_ratio": trainer.ratio,
+            "estimates": estimating.without_labels(rule, matches, judged),
+            "seeds": looking.seeds_of(rule, matches, judged.get("deletion")),
+            "conflicts": report.texts_of(
+                looking.conflicts(rule, matches, corpus.ids, corpus.texts)
+            ),
+            "suggested": looking.suggested(rule, matches, said),
+            "doubtful": report.texts_of(
+                looking.doubtful(rule, matches, said, corpus.ids, corpus.texts)
+            ),
+            "deletion_effect": self._deletion_effect(trainer, first, matches, truth),
             "changes": [
                 float(np.mean(a != b))
-                for a, b in zip(outcome.rounds[1:], outcome.rounds[:-1], strict=True)
+                for a, b in zip(final.rounds[1:], final.rounds[:-1], strict=True)
             ],
-            "warnings": self.warnings,
             "settings": dataclasses.asdict(settings),
         }
-        if truth is not None:
-            results["accuracy"] = _accuracy(labels, truth, chosen)
-        report.write(self.folder, results, _doubtful(corpus, matches, names, outcome))
+        harmful = [row["text"] for row in results["seeds"] if row["is_harmful"]]
+        if harmful:
+            self.warnings.append(
+                "most documents that have one of these seeds alone seem to be of "
+                f"another class: {', '.join(harmful)}"
+            )
+        results["warnings"] = self.warnings
+        if truth is not None and settings.use_labels != "train":
+            own = (
+                self._labels(first, trainer) if judged_labels is None else judged_labels
+            )
+            results["accuracy"] = estimating.accuracy(own, truth, chosen, len(labels))
+            if settings.use_labels == "estimate":
+                results["calibration"] = estimating.calibration(first.probs, truth)
+        sure = final.probs.max(axis=1)
+        self._write_tables(corpus, matches, names, labels, sure, chosen)
+        self._write_model(rule, final)
+        report.write(self.folder, results, sure)
         write_json(self.folder / RESULTS, results)
         for line in report.summary(results):
             print(line)
@@ -255,6 +204,55 @@ class Run:
         print(f"predictions: {self.folder / _PREDICTIONS}")
         print(f"report: {self.folder / 'report.html'}")
         print(f"serve: {self.folder / _SAVED_MODEL}")
+
+    def _labels(self, outcome: SeedOutcome, trainer: Trainer) -> np.ndarray:
+        labels = outcome.probs.argmax(axis=1)
+        # Of a text without a word nothing is said.
+        labels[~trainer.prepared.has_words] = -1
+        return labels
+
+    def _judged(self, trainer: Trainer) -> dict[str, np.ndarray]:
+        """Returns what probes say of labelled documents that they have not seen."""
+        try:
+            found = {"plain": trainer.judged(None, "judged-plain")}
+        except ValueError as error:
+            self.warnings.append(f"no estimate of the labels by probes: {error}")
+            return {}
+        if trainer.deletion is not None:
+            found["deletion"] = trainer.judged(trainer.deletion, "judged")
+        return found
+
+    def _deletion_effect(
+        self,
+        trainer: Trainer,
+        outcome: SeedOutcome,
+        matches: Matches,
+        truth: np.ndarray | None,
+    ) -> dict[str, Any] | None:
+        """Returns what deletion changes of a classifier that is trained once."""
+        if trainer.deletion is None:
+            return None
+        plain, own = trainer.plain().rounds[0], outcome.rounds[0]
+        known = matches.labels >= 0
+        found = {
+            "differ": float(np.mean(plain != own)),
+            "follows_plain": float(np.mean(plain[known] == matches.labels[known])),
+            "follows": float(np.mean(own[known] == matches.labels[known])),
+        }
+        if truth is not None:
+            rows = np.flatnonzero(truth >= 0)
+            found["labels"] = len(rows)
+            found["right_plain"] = int(np.sum(plain[rows] == truth[rows]))
+            found["right"] = int(np.sum(own[rows] == truth[rows]))
+        return found
+
+    def _write_model(self, rule: SeedRule, outcome: SeedOutcome) -> None:
+        with naming(self.folder / _MODEL):
+            outcome.model.save(self.folder / _MODEL)
+        with native_silence():
+            export_text_classifier(
+                outcome.model, self.folder / _SAVED_MODEL, rule=rule, overwrite=True
+            )
 
     def _write_tables(
         self,
@@ -274,52 +272,30 @@ class Run:
             strict=True,
         )
         header = ("id", "label", "probability", "seed_label")
-        _write_csv(self.folder / _PREDICTIONS, [header, *rows])
+        _write_csv(self.folder / _PREDICTIONS, itertools.chain([header], rows))
         own = [(corpus.ids[row], corpus.texts[row]) for row in chosen.indices.tolist()]
         _write_csv(self.folder / _TO_LABEL, [("id", "text"), *own])
 
 
-def _accuracy(
-    labels: np.ndarray, truth: np.ndarray, chosen: ToLabel
-) -> dict[str, float]:
-    """Returns the estimate from what a person has labelled."""
-    rows = np.flatnonzero(truth >= 0)
-    right = labels[rows] == truth[rows]
-    strata = dict(zip(chosen.indices.tolist(), chosen.strata.tolist(), strict=True))
-    of = np.array([strata.get(row, -1) for row in rows.tolist()])
-    drawn = np.bincount(of[of >= 0], minlength=len(chosen.stratum_sizes))
-    if len(rows) and (of >= 0).all() and (drawn > 0).all():
-        found = accuracy_from_labels(right, of, chosen.stratum_sizes)
-    else:
-        # Others than those of to_label.csv, or not all of its strata: a simple sample.
-        found = accuracy_from_labels(right, np.zeros(len(rows), int), [len(labels)])
-    return {"labels": len(rows), **found._asdict()}
+def _counts(rule: SeedRule, matches: Matches, labels: np.ndarray) -> dict[str, Any]:
+    """Returns how many documents are labelled and predicted, and where both agree."""
+    known = matches.labels >= 0
+    return {
+        "labelled": int(known.sum()),
+        "tied": int(matches.tied.sum()),
+        "agreement": float(np.mean(labels[known] == matches.labels[known])),
+        "classes": [
+            {
+                "name": name,
+                "by_seeds": int((matches.labels == number).sum()),
+                "predicted": int((labels == number).sum()),
+            }
+            for number, name in enumerate(rule.class_names)
+        ],
+    }
 
 
-def _doubtful(
-    corpus: Corpus,
-    matches: Matches,
-    names: tuple[str, ...],
-    outcome: SeedOutcome,
-    most: int = 20,
-) -> list[dict[str, Any]]:
-    """Returns documents whose seeds say another class than the classifier surely."""
-    said, sure = outcome.probs.argmax(axis=1), outcome.probs.max(axis=1)
-    wrong = np.flatnonzero((matches.labels >= 0) & (said != matches.labels))
-    worst = wrong[np.argsort(-sure[wrong], kind="stable")][:most]
-    return [
-        {
-            "id": corpus.ids[row],
-            "text": corpus.texts[row],
-            "by_seeds": names[matches.labels[row]],
-            "said": names[said[row]],
-            "probability": float(sure[row]),
-        }
-        for row in worst.tolist()
-    ]
-
-
-def _write_csv(path: pathlib.Path, rows: list[Any]) -> None:
+def _write_csv(path: pathlib.Path, rows: Iterable[Any]) -> None:
     stream = io.StringIO(newline="")
     csv.writer(stream, lineterminator="\n").writerows(rows)
     write_beside(path, stream.getvalue().encode("utf-8", "surrogatepass"))

@@ -45,7 +45,7 @@ class DocumentBatches:
         name = type(self).__name__
         check_integer(name, "batch_size", batch_size, 1)
         check_integer(name, "seed", seed, 0)
-        self.tokens, self.labels = np.asarray(tokens, np.int32), np.asarray(labels)
+        self.tokens, self.labels = compact_tokens(tokens), np.asarray(labels)
         self.weights = None if weights is None else np.asarray(weights, np.float32)
         number = len(self.labels)
         if self.tokens.ndim != 2 or len(self.tokens) != number or not number:
@@ -85,6 +85,16 @@ class DocumentBatches:
 
         def look_up(ids: tf.Tensor) -> Any:
             tokens, *others = (tf.gather(part, ids) for part in parts)
-            return ((tokens, ids), *others)
+            return ((tf.cast(tokens, tf.int32), ids), *others)
 
         return rows.map(look_up)
+
+
+def compact_tokens(tokens: npt.ArrayLike) -> np.ndarray:
+    """Returns token ids in as few bytes as they need: uint16 or int32."""
+    found = np.asarray(tokens)
+    if found.dtype == np.uint16:
+        return found
+    if found.size and (found.min() < 0 or found.max() > np.iinfo(np.uint16).max):
+        return found.astype(np.int32)
+    return found.astype(np.uint16)

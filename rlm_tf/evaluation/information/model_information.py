@@ -72,13 +72,18 @@ def model_information(
     check_integer(name, "pairs", pairs, 2)
     check_integer(name, "prefix", prefix, 0)
     check_integer(name, "seed", seed, 0)
+    stepwise = as_stepwise(model, 2 * segment + 1)
     size = getattr(language_model_of(model), "vocabulary_size", None)
-    if size is not None and prefix >= size:
+    if size is None:
+        features, _ = stepwise.forward(
+            tf.zeros([1, 1], tf.int32), stepwise.zero_states(1)
+        )
+        size = stepwise.output_logits(features).shape[-1]
+    if prefix >= size:
         raise ValueError(
             f"{name}: `prefix` must be a token of the model, in [0, {size}), found "
             f"{prefix}."
         )
-    stepwise = as_stepwise(model, 2 * segment + 1)
     samples = generate(
         model,
         tf.fill([pairs, 1], prefix),

@@ -7,9 +7,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_range
 from rlm_tf.labelling.word_list import PADDING, UNKNOWN
+from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.numerics import at_least_single
+from rlm_tf.seeds import Seeds
 
 # An odd number of 31 bits, so that pairs go to buckets as if drawn.
 _FACTOR = 1_640_531_527
@@ -28,7 +30,9 @@ class AveragedWords(keras.layers.Layer):
         vocabulary_size: V, ids of a `WordList`.
         width: D.
         buckets: Vectors of pairs; 0: words alone.
-        seed: Of the first vectors.
+        dropout: Rate of the vectors, of words and pairs, before they are averaged.
+        whole_words: Whether it is of whole vectors (Dropout-2D, Tompson et al. 2014).
+        seed: Of the first vectors, and of dropout.
         **kwargs: Of `keras.layers.Layer`.
 
     Raises:
@@ -41,6 +45,8 @@ class AveragedWords(keras.layers.Layer):
         width: int,
         *,
         buckets: int = 65_536,
+        dropout: float = 0.0,
+        whole_words: bool = False,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -52,7 +58,18 @@ class AveragedWords(keras.layers.Layer):
         check_integer(name, "seed", seed, 0)
         self.vocabulary_size = vocabulary_size
         self.width = width
+        check_range(name, 0.0, 0.999, dropout=dropout)
         self.buckets = buckets
+        self.dropout = dropout
+        self.whole_words = whole_words
+        self.dropout_layer = ReplicaDropout(
+            dropout,
+            noise_shape=(None, None, 1) if whole_words else None,
+            seed=Seeds(seed, self).next(),
+            # As the vectors are averaged in.
+            dtype=self.dtype_policy,
+            name="dropout",
+        )
         self.seed = seed
 
     def build(self, input_shape: Any = None) -> None:
@@ -63,11 +80,12 @@ class AveragedWords(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, tokens: tf.Tensor) -> tf.Tensor:
+    def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Returns means `[B, D]`; zeros of a document without a known word.
 
         Args:
             tokens: int `[B, T]`.
+            training: Whether dropout acts.
         """
         tokens = tf.cast(tokens, tf.int32)
         known = (tokens != PADDING) & (tokens != UNKNOWN)
@@ -78,7 +96,8 @@ class AveragedWords(keras.layers.Layer):
             ids = tf.concat([tokens, pairs], axis=1)
             counts = tf.concat([known, both], axis=1)
         # Looked up as they are, so that gradients are of rows.
-        vectors = at_least_single(tf.gather(self.table, ids))
+        vectors = tf.gather(self.table, ids)
+        vectors = at_least_single(self.dropout_layer(vectors, training=training))
         weights = tf.cast(counts, vectors.dtype)[..., tf.newaxis]
         total = tf.reduce_sum(weights * vectors, axis=1)
         number = tf.reduce_sum(weights, axis=1)
@@ -102,5 +121,7 @@ class AveragedWords(keras.layers.Layer):
             "vocabulary_size": self.vocabulary_size,
             "width": self.width,
             "buckets": self.buckets,
+            "dropout": self.dropout,
+            "whole_words": self.whole_words,
             "seed": self.seed,
         }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+# Of the draws.
+_BITS = 24
+
 
 def random_choice(
     uniforms: tf.Tensor, candidates: tf.Tensor, counts: tf.Tensor
@@ -11,17 +14,22 @@ def random_choice(
     """Chooses words without replacement, all sets of that many alike.
 
     Args:
-        uniforms: `[B, T]`, draws in [0, 1), one a word.
+        uniforms: `[B, T]`, draws in [0, 1), one a word, multiples of 2^-24 (others are
+            rounded down); of equal ones the first comes first. T is at most 2^39.
         candidates: bool `[B, T]`, words that may be chosen.
         counts: int `[B]`, how many; at most as many as there are candidates are.
 
     Returns:
         bool `[B, T]`.
     """
-    # Uniform numbers are below 1, so that what is no candidate comes last.
-    values = tf.where(candidates, uniforms, 2.0)
-    ranks = tf.argsort(tf.argsort(values, axis=1, stable=True), axis=1, stable=True)
-    return candidates & (ranks < tf.cast(counts, tf.int32)[:, tf.newaxis])
+    # No two are equal, so that the one at the border says which are below.
+    columns = tf.range(tf.shape(uniforms)[1], dtype=tf.int64)
+    values = tf.cast(uniforms * 2.0**_BITS, tf.int64) * tf.size(columns, tf.int64)
+    values = tf.where(candidates, values + columns, tf.int64.max)
+    counts = tf.cast(counts, tf.int32)[:, tf.newaxis]
+    ordered = tf.sort(values, axis=1)
+    border = tf.gather(ordered, tf.maximum(counts - 1, 0), axis=1, batch_dims=1)
+    return candidates & (values <= border) & (counts > 0)
 
 
 def without(
@@ -38,9 +46,12 @@ def without(
         Tokens `[B, T]`, and how many are left, int32 `[B]`.
     """
     kept = ~deleted & (tokens != padding)
-    order = tf.argsort(tf.cast(~kept, tf.int32), axis=1, stable=True)
-    moved = tf.gather(tf.where(kept, tokens, padding), order, batch_dims=1)
-    return moved, tf.reduce_sum(tf.cast(kept, tf.int32), axis=1)
+    left = tf.ragged.boolean_mask(tokens, kept)
+    moved = left.to_tensor(padding, shape=[None, tokens.shape[1]])
+    if tokens.shape[1] is None:
+        missing = tf.shape(tokens)[1] - tf.shape(moved)[1]
+        moved = tf.pad(moved, [[0, 0], [0, missing]], constant_values=padding)
+    return moved, tf.cast(left.row_lengths(), tf.int32)
 
 
 def whole_words(chosen: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:

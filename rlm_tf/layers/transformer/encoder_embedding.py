@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_range
+from rlm_tf.checks import check_integer, check_option, check_range
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.basic.token_embedding import TokenEmbedding
 from rlm_tf.seeds import Seeds
+
+DropoutPlace = Literal["output", "tokens"]
+DROPOUT_PLACES: tuple[DropoutPlace, ...] = ("output", "tokens")
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -25,7 +28,11 @@ class EncoderEmbedding(keras.layers.Layer):
         max_length: Positions that there are embeddings of; None: places are told
             otherwise.
         num_segments: Texts of a row that are told apart; 0: none are.
-        dropout: Rate on the result.
+        dropout: Rate of dropout.
+        dropout_place: Whether it is on the result ("output"), or on the embeddings of
+            tokens alone, before positions and segments are added ("tokens").
+        whole_tokens: Whether whole vectors are dropped (Dropout-2D, Tompson et al.
+            2014), the others scaled by 1 / (1 - rate).
         epsilon: Of the normalisation.
         initializer_range: Standard deviation of the first embeddings.
         seed: Of initialisation and dropout.
@@ -43,6 +50,8 @@ class EncoderEmbedding(keras.layers.Layer):
         max_length: int | None = None,
         num_segments: int = 0,
         dropout: float = 0.1,
+        dropout_place: DropoutPlace = "output",
+        whole_tokens: bool = False,
         epsilon: float = 1e-6,
         initializer_range: float = 0.02,
         seed: int = 0,
@@ -64,7 +73,10 @@ class EncoderEmbedding(keras.layers.Layer):
         self.width = width
         self.max_length = max_length
         self.num_segments = num_segments
+        check_option(name, "dropout_place", dropout_place, DROPOUT_PLACES)
         self.dropout = dropout
+        self.dropout_place = dropout_place
+        self.whole_tokens = whole_tokens
         self.epsilon = epsilon
         self.initializer_range = initializer_range
         self.seed = seed
@@ -96,7 +108,11 @@ class EncoderEmbedding(keras.layers.Layer):
         )
         self.norm.build((None, None, self.width))
         self.output_dropout = ReplicaDropout(
-            self.dropout, seed=seeds.next(), dtype=policy, name="output_dropout"
+            self.dropout,
+            noise_shape=(None, None, 1) if self.whole_tokens else None,
+            seed=seeds.next(),
+            dtype=policy,
+            name="output_dropout",
         )
         self.built = True
 
@@ -125,6 +141,9 @@ class EncoderEmbedding(keras.layers.Layer):
             ValueError: If there are more tokens than positions.
         """
         total = self.embedded_tokens(tokens)
+        on_tokens = self.dropout_place == "tokens"
+        if on_tokens:
+            total = self.output_dropout(total, training=training)
         if self.max_length is not None:
             length = tokens.shape[1]
             if places is None and length is not None and length > self.max_length:
@@ -139,7 +158,8 @@ class EncoderEmbedding(keras.layers.Layer):
             if segments is None:
                 segments = tf.zeros_like(tokens)
             total += self.segment_embedding(segments)
-        return self.output_dropout(self.norm(total), training=training)
+        found = self.norm(total)
+        return found if on_tokens else self.output_dropout(found, training=training)
 
     def embedded_tokens(self, tokens: tf.Tensor) -> tf.Tensor:
         """Returns the embeddings of tokens alone, `[B, T, E]`."""
@@ -159,6 +179,8 @@ class EncoderEmbedding(keras.layers.Layer):
             "max_length": self.max_length,
             "num_segments": self.num_segments,
             "dropout": self.dropout,
+            "dropout_place": self.dropout_place,
+            "whole_tokens": self.whole_tokens,
             "epsilon": self.epsilon,
             "initializer_range": self.initializer_range,
             "seed": self.seed,

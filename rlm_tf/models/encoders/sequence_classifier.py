@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -15,6 +15,7 @@ from rlm_tf.checks import (
     check_shapes,
 )
 from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
+from rlm_tf.layers.transformer.pooled_encoder import POOLINGS, Pooling, pooled
 from rlm_tf.layers.transformer.transformer_encoder import TransformerEncoder
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.supervised import supervised
@@ -23,9 +24,6 @@ from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.optimizers.decoupled_optimizer import DecoupledOptimizer
 from rlm_tf.seeds import Seeds
-
-Pooling = Literal["cls", "mean"]
-POOLINGS: tuple[Pooling, ...] = ("cls", "mean")
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -143,23 +141,16 @@ class SequenceClassifier(ObjectiveModel):
         tokens, segments = parts
         if not self.encoder.num_segments:
             segments = None
-        features = self._pooled(
-            self.encoder(tokens, segments, training=training), tokens
+        features = pooled(
+            self.encoder(tokens, segments, training=training),
+            tokens,
+            self.pooling,
+            self.encoder.padding_id,
         )
         hidden = self.dense_layer(self.dense_dropout(features, training=training))
         hidden = keras.activations.gelu(hidden, approximate=False)
         found = self.logits_layer(self.logits_dropout(hidden, training=training))
         return found[:, 0] if self.is_regression else found
-
-    def _pooled(self, features: tf.Tensor, tokens: Any) -> tf.Tensor:
-        if self.pooling == "cls":
-            return features[:, 0]
-        present = tf.not_equal(tf.convert_to_tensor(tokens), self.encoder.padding_id)
-        wide = at_least_single(features)
-        weights = tf.cast(present, wide.dtype)[..., tf.newaxis]
-        total = tf.reduce_sum(weights * wide, axis=1)
-        mean = tf.math.divide_no_nan(total, tf.reduce_sum(weights, axis=1))
-        return tf.cast(mean, features.dtype)
 
     # === Objective ===
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import keras
 import numpy as np
 import numpy.typing as npt
 
 from rlm_tf.checks import check_integer, check_option, check_range
-from rlm_tf.data.labelled.document_batches import DocumentBatches
+from rlm_tf.labelling.folds import document_folds
 from rlm_tf.labelling.selection import (
     normalised_loss_scores,
     select_by_learning_order,
     select_confident,
 )
-from rlm_tf.layers.text.word_deletion import WordDeletion
+from rlm_tf.models.text_classifiers.documents import Documents
 from rlm_tf.models.text_classifiers.stages import Said, Watch, train
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.training.resumable_batches import ResumableBatches
 
 Make = Callable[[int], TextClassifier]
+Callbacks = Callable[[int], Sequence[keras.callbacks.Callback]]
 Selection = Literal["all", "confident", "learning_order", "loss"]
 SELECTIONS: tuple[Selection, ...] = ("all", "confident", "learning_order", "loss")
 Pool = Literal["refreshed", "accumulated"]
@@ -55,7 +58,7 @@ class SeedSupervision:
     that it does not learn the rule (`probe_deletion`); labels that it is sure of, on
     the documents as they are, are taken. A new classifier learns from them, and then,
     anew in each of `iterations`, also from its own surest predictions on all other
-    documents: a share of 1/R, 2/R, ... of each predicted class.
+    documents: a share of 1/R, 2/R, ... 1 of each predicted class.
 
     `fit` keeps each training in a folder of its own: run again after a kill it goes on
     where it was, and comes to the same numbers.
@@ -69,16 +72,23 @@ class SeedSupervision:
         fraction: Share that is selected.
         per_class: Whether of each class.
         probe_deletion: Options of `WordDeletion` for the probe; None: no deletion.
+        corrupted: Whether it then judges what is left of documents, not all of them.
         deletion: Likewise, for what is trained on selected labels.
         epochs: Of each training.
         probe_epochs: Of the probe; None: `epochs`.
         batch_size: Documents of a batch.
         iterations: R, of self-training.
+        last_share: Of the pool that the last iteration learns from; that of the r-th is
+            r / R of it.
         pool: Whether what it learns from itself is chosen anew in each iteration
             ("refreshed", as the released code) or is kept ("accumulated").
         stop_below: Self-training ends when fewer than this share of predictions change;
             0: never.
         passes: With dropout, whose mean is the probe's confidence; 1: without.
+        callbacks: Returns callbacks of a training of so many steps, such as
+            `lambda steps: [LinearRate(steps)]`; None: there are none.
+        probe_callbacks: Likewise, of the probe, such as one with O2U-Net's cyclic rate;
+            None: `callbacks`.
         seed: Of all trainings; each has others.
 
     Raises:
@@ -94,20 +104,25 @@ class SeedSupervision:
         fraction: float = 0.5,
         per_class: bool = True,
         probe_deletion: Mapping[str, Any] | None = None,
+        corrupted: bool = False,
         deletion: Mapping[str, Any] | None = None,
         epochs: int = 4,
         probe_epochs: int | None = None,
         batch_size: int = 32,
         iterations: int = 5,
+        last_share: float = 1.0,
         pool: Pool = "refreshed",
         stop_below: float = 0.0,
         passes: int = 1,
+        callbacks: Callbacks | None = None,
+        probe_callbacks: Callbacks | None = None,
         seed: int = 0,
     ) -> None:
         name = type(self).__name__
         check_option(name, "select", select, SELECTIONS)
         check_option(name, "pool", pool, POOLS)
         check_range(name, 0.0, 1.0, fraction=fraction, stop_below=stop_below)
+        check_range(name, 0.0, 1.0, last_share=last_share)
         for argument, value, least in (
             ("epochs", epochs, 1),
             ("probe_epochs", epochs if probe_epochs is None else probe_epochs, 1),
@@ -123,14 +138,18 @@ class SeedSupervision:
         self.fraction = fraction
         self.per_class = per_class
         self.probe_deletion = probe_deletion
+        self.corrupted = corrupted
         self.deletion = deletion
         self.epochs = epochs
         self.probe_epochs = probe_epochs or epochs
         self.batch_size = batch_size
         self.iterations = iterations
+        self.last_share = last_share
         self.pool = pool
         self.stop_below = stop_below
         self.passes = passes
+        self.callbacks = callbacks
+        self.probe_callbacks = probe_callbacks or callbacks
         self.seed = seed
 
     def fit(
@@ -141,6 +160,7 @@ class SeedSupervision:
         places: npt.ArrayLike | None = None,
         starts: npt.ArrayLike | None = None,
         spared: Collection[int] = (),
+        weights: npt.ArrayLike | None = None,
         folder: str | pathlib.Path | None = None,
     ) -> SeedOutcome:
         """Runs the procedure on documents.
@@ -151,16 +171,22 @@ class SeedSupervision:
             places: bool `[N, T]`, where seeds are (`labelling.seed_places`).
             starts: bool `[N, T]`, pieces that begin a word; None: words are tokens.
             spared: Ids that are no words (`TextReader.spared`).
+            weights: float `[N]`, of documents with labels in the loss; None: all alike.
             folder: Where trainings are kept, so that a killed run goes on; None: they
                 are not.
 
         Raises:
             ValueError: If shapes do not fit, or no document has a label.
         """
-        data = _Documents(
-            np.asarray(tokens, np.int32), np.asarray(labels), places, starts, spared
+        data = Documents.checked(
+            f"{type(self).__name__}.fit",
+            tokens,
+            labels,
+            places=places,
+            starts=starts,
+            spared=spared,
+            weights=weights,
         )
-        data.check(type(self).__name__)
         place = None if folder is None else pathlib.Path(folder)
         confidence = np.full(len(data.labels), np.nan)
         labelled = np.flatnonzero(data.labels >= 0)
@@ -197,21 +223,91 @@ class SeedSupervision:
             model, said.probs, selected, confidence, np.array(rounds, np.int32)
         )
 
+    def cross_fitted(
+        self,
+        tokens: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        *,
+        folds: int = 3,
+        deletion: Mapping[str, Any] | None = None,
+        places: npt.ArrayLike | None = None,
+        starts: npt.ArrayLike | None = None,
+        spared: Collection[int] = (),
+        folder: str | pathlib.Path | None = None,
+    ) -> np.ndarray:
+        """Returns what probes say of documents that they have not learnt from.
+
+        Args:
+            tokens: int `[N, T]`.
+            labels: int `[N]`, those of the rule; -1: none.
+            folds: Probes, each trained on the labelled documents of all folds but one;
+                equal documents are in one fold.
+            deletion: Options of `WordDeletion`; None: no deletion.
+            places: See `fit`.
+            starts: See `fit`.
+            spared: See `fit`.
+            folder: See `fit`.
+
+        Returns:
+            Probabilities, float32 `[N, C]`; nan of documents without a label.
+
+        Raises:
+            ValueError: If shapes do not fit, or fewer different documents have labels
+                than there are folds.
+        """
+        data = Documents.checked(
+            f"{type(self).__name__}.cross_fitted",
+            tokens,
+            labels,
+            places=places,
+            starts=starts,
+            spared=spared,
+        )
+        of = document_folds(data.tokens, data.labels, folds, seed=self.seed)
+        found = None
+        for fold in range(folds):
+            rows = np.flatnonzero((of >= 0) & (of != fold))
+            out = np.flatnonzero(of == fold)
+            batches = data.batches(
+                rows, data.labels[rows], self.batch_size, self._seed(fold), deletion
+            )
+            _, said = train(
+                functools.partial(self.probe, self._seed(fold)),
+                batches,
+                self.probe_epochs,
+                data.tokens[out],
+                None if folder is None else pathlib.Path(folder) / f"fold{fold}",
+                others=self._others(batches, self.probe_epochs, self.probe_callbacks),
+            )
+            if found is None:
+                shape = [len(data.labels), said.probs.shape[1]]
+                found = np.full(shape, np.nan, np.float32)
+            found[out] = said.probs
+        assert found is not None
+        return found
+
     # === Parts ===
 
     def _probe(
-        self, data: _Documents, labelled: np.ndarray, folder: pathlib.Path | None
+        self, data: Documents, labelled: np.ndarray, folder: pathlib.Path | None
     ) -> Said:
         """Returns what a probe says that was trained on all labels."""
         tokens, labels = data.tokens[labelled], data.labels[labelled]
+        seed = self._seed(0)
+        if self.corrupted and self.probe_deletion is not None:
+            tokens = data.corrupted(labelled, seed, self.probe_deletion)
+        batches = data.batches(
+            labelled, labels, self.batch_size, seed, self.probe_deletion
+        )
         _, said = train(
-            lambda: self.probe(self._seed(0)),
-            self._batches(data, labelled, labels, 0, self.probe_deletion),
+            functools.partial(self.probe, seed),
+            batches,
             self.probe_epochs,
             tokens,
             None if folder is None else folder / "probe",
             watch=Watch(tokens, labels),
             passes=self.passes,
+            others=self._others(batches, self.probe_epochs, self.probe_callbacks),
         )
         return said
 
@@ -243,72 +339,33 @@ class SeedSupervision:
         best = np.where(others, probs.argmax(axis=1), -1)
         if not others.any():
             return best
-        share = iteration / self.iterations
+        share = self.last_share * iteration / self.iterations
         chosen = select_confident(probs.max(axis=1), best, fraction=share)
         return np.where(chosen, best, -1)
 
     def _train(
         self,
-        data: _Documents,
+        data: Documents,
         rows: np.ndarray,
         labels: np.ndarray,
         number: int,
         folder: pathlib.Path | None,
     ) -> tuple[TextClassifier, Said]:
+        seed = self._seed(number)
+        batches = data.batches(rows, labels, self.batch_size, seed, self.deletion)
         return train(
-            lambda: self.classifier(self._seed(number)),
-            self._batches(data, rows, labels, number, self.deletion),
+            functools.partial(self.classifier, seed),
+            batches,
             self.epochs,
             data.tokens,
             None if folder is None else folder / f"training{number}",
+            others=self._others(batches, self.epochs, self.callbacks),
         )
+
+    def _others(
+        self, batches: ResumableBatches, epochs: int, make: Callbacks | None
+    ) -> Sequence[keras.callbacks.Callback]:
+        return make(epochs * batches.steps) if make else ()
 
     def _seed(self, number: int) -> int:
         return 1000 * self.seed + number
-
-    def _batches(
-        self,
-        data: _Documents,
-        rows: np.ndarray,
-        labels: np.ndarray,
-        number: int,
-        deletion: Mapping[str, Any] | None,
-    ) -> ResumableBatches:
-        seed = self._seed(number)
-        own = DocumentBatches(data.tokens[rows], labels, self.batch_size, seed=seed)
-        if deletion is None:
-            return ResumableBatches(own)
-        places, starts = (
-            None if each is None else np.asarray(each, bool)[rows]
-            for each in (data.places, data.starts)
-        )
-        options = {"seed": seed, "spared": data.spared, **deletion}
-        transform = WordDeletion(places=places, starts=starts, **options)
-        return ResumableBatches(own, transform=transform)
-
-
-class _Documents(NamedTuple):
-    """What `fit` was given."""
-
-    tokens: np.ndarray
-    labels: np.ndarray
-    places: Any
-    starts: Any
-    spared: Collection[int]
-
-    def check(self, name: str) -> None:
-        """Raises ValueError unless all belongs together."""
-        shape = self.tokens.shape
-        if len(shape) != 2 or self.labels.shape != shape[:1]:
-            raise ValueError(
-                f"{name}.fit: `tokens` must be [N, T] and `labels` [N], found "
-                f"{list(shape)} and {list(self.labels.shape)}."
-            )
-        for argument, value in (("places", self.places), ("starts", self.starts)):
-            if value is not None and np.shape(value) != shape:
-                raise ValueError(
-                    f"{name}.fit: `{argument}` must be {list(shape)}, as the tokens, "
-                    f"found {list(np.shape(value))}."
-                )
-        if not (self.labels >= 0).any():
-            raise ValueError(f"{name}.fit: no document has a label.")

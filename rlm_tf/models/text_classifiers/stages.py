@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -17,6 +17,7 @@ from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
 
 _CHECKPOINTS, _SAID, _WEIGHTS = "checkpoints", "said.npz", "weights.npz"
+_CHECKPOINT_SECONDS = 20.0
 # Documents that are looked at together.
 _ROWS = 512
 
@@ -75,7 +76,7 @@ def log_probs_of(
 
     means = []
     for first in range(0, len(tokens), _ROWS):
-        rows = tf.constant(tokens[first : first + _ROWS])
+        rows = tf.constant(tokens[first : first + _ROWS], tf.int32)
         drawn = [step(rows).numpy().astype(np.float64) for _ in range(passes)]
         means.append(scipy.special.logsumexp(drawn, axis=0) - np.log(passes))
     if not means:
@@ -92,6 +93,7 @@ def train(
     *,
     watch: Watch | None = None,
     passes: int = 1,
+    others: Sequence[keras.callbacks.Callback] = (),
 ) -> tuple[TextClassifier, Said]:
     """Trains a new classifier, or goes on with it, or reads what it has said.
 
@@ -103,17 +105,26 @@ def train(
         folder: Of checkpoints and of what it has said in the end; None: none are kept.
         watch: What is looked at after every epoch; None: nothing.
         passes: See `log_probs_of`.
+        others: Callbacks, which checkpoints keep if they are trackable.
     """
     model = make()
     if folder is not None and (folder / _SAID).exists():
         _restore(model, folder)
         with np.load(folder / _SAID) as found:
             return model, Said(*(found[name] for name in Said._fields))
-    kept = [] if watch is None else [watch]
+    kept: list[Any] = [*others] if watch is None else [*others, watch]
     callbacks: list[Any] = [*kept, data.follow_epochs()]
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        callbacks = [ExactResume(folder / _CHECKPOINTS, data, kept)]
+        # An epoch may be a few steps.
+        resume = ExactResume(
+            folder / _CHECKPOINTS,
+            data,
+            kept,
+            every_seconds=_CHECKPOINT_SECONDS,
+            after_epochs=False,
+        )
+        callbacks = [resume]
     model.fit(
         data.dataset, epochs=epochs, shuffle=False, verbose=0, callbacks=callbacks
     )

@@ -95,6 +95,12 @@ def test_mistakes():
     model = RegularizedLanguageModel(7, LSTMCell(5), 1)
     with pytest.raises(ValueError, match=r"`prefix` must be .* \[0, 7\), found 9"):
         model_information(model, segment=2, pairs=2, prefix=9, seed=0)
+    inputs = keras.Input((None,), dtype="int32")
+    logits = keras.layers.Dense(3)(keras.layers.Embedding(3, 2)(inputs))
+    with pytest.raises(ValueError, match=r"`prefix` must be .* \[0, 3\), found 7"):
+        model_information(
+            keras.Model(inputs, logits), segment=2, pairs=2, prefix=7, seed=0
+        )
 
 
 def test_a_little_at_a_time_is_the_same(monkeypatch):

@@ -6,14 +6,30 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.layers import AveragedWords, ConvolutionalText
+from rlm_tf.layers import (
+    AveragedWords,
+    ConvolutionalText,
+    LSTMCell,
+    MogrifierLSTMCell,
+    PooledEncoder,
+    RecurrentText,
+    TransformerEncoder,
+)
 
 _TOKENS = np.array([[2, 5, 3, 0, 0], [4, 1, 2, 6, 4], [0, 0, 0, 0, 0]], np.int32)
 _MAKERS = {
     "words": lambda: AveragedWords(7, 3, buckets=0, seed=1),
     "pairs": lambda: AveragedWords(7, 3, buckets=11, seed=1),
     "convolutional": lambda: ConvolutionalText(7, 4, 3, sizes=(1, 3), seed=1),
+    "recurrent": lambda: RecurrentText(7, 4, LSTMCell(3, seed=2), seed=1),
+    "mogrifier": lambda: RecurrentText(7, 4, MogrifierLSTMCell(3, 2), seed=1),
+    "mean": lambda: PooledEncoder(_encoder()),
+    "cls": lambda: PooledEncoder(_encoder(), pooling="cls"),
 }
+
+
+def _encoder():
+    return TransformerEncoder(7, num_layers=1, width=4, num_heads=2, seed=1)
 
 
 @pytest.mark.parametrize("name", [*_MAKERS])
@@ -25,7 +41,8 @@ def test_padding_changes_nothing(name):
     np.testing.assert_allclose(more, found, atol=1e-6)
     alone = layer(_TOKENS[:1, :3])
     np.testing.assert_allclose(alone, found[:1], atol=1e-6)
-    assert not found[2].any() or name == "convolutional"
+    # Filters have a bias; [CLS] is a token as any.
+    assert not found[2].any() or name in ("convolutional", "cls")
 
 
 @pytest.mark.parametrize("buckets", [0, 11])
@@ -91,3 +108,41 @@ def test_mistakes():
         ConvolutionalText(7, 3, 2, sizes=())
     with pytest.raises(ValueError, match="dropout"):
         ConvolutionalText(7, 3, 2, dropout=1.0)
+
+
+def test_both_directions_by_loops():
+    layer = RecurrentText(7, 4, LSTMCell(3, seed=2), seed=1)
+    found = layer(_TOKENS).numpy()
+    table = layer.embedding.embeddings.numpy()
+    for row, tokens in enumerate(_TOKENS[:2]):
+        words = [t for t in tokens if t]
+        expected = []
+        for cell, own in (
+            (layer.forwards.cell, words),
+            (layer.backwards.cell, words[::-1]),
+        ):
+            states = cell.get_initial_state(batch_size=1)
+            outputs = []
+            for token in own:
+                output, states = cell(tf.constant(table[[token]]), states)
+                outputs.append(output.numpy()[0])
+            expected.append(np.max(outputs, axis=0))
+        np.testing.assert_allclose(found[row], np.concatenate(expected), atol=1e-6)
+
+
+def test_the_mean_is_of_tokens_alone():
+    layer = PooledEncoder(_encoder())
+    found = layer(_TOKENS).numpy()
+    features = layer.encoder(_TOKENS).numpy()
+    for row, tokens in enumerate(_TOKENS[:2]):
+        expected = features[row, tokens != 0].mean(axis=0)
+        np.testing.assert_allclose(found[row], expected, atol=1e-6)
+
+
+def test_recurrent_and_pooled_mistakes():
+    with pytest.raises(ValueError, match="`cell` must be an rlm_tf"):
+        RecurrentText(7, 4, 3)
+    with pytest.raises(ValueError, match="`encoder` must be an rlm_tf"):
+        PooledEncoder([])
+    with pytest.raises(ValueError, match="`pooling` must be one of cls, mean"):
+        PooledEncoder(_encoder(), pooling="max")

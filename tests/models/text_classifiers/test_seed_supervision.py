@@ -50,7 +50,7 @@ def test_stages_of_the_procedure(monkeypatch):
     tokens, labels, _, places = _documents()
     seen = []
 
-    def training(make, data, epochs, everything, folder, *, watch=None, passes=1):
+    def training(make, data, epochs, everything, folder, *, watch=None, **options):
         batches = data.source
         seen.append((batches, epochs, data.transform, watch is not None, make().seed))
         rng = np.random.default_rng(len(seen))
@@ -235,3 +235,87 @@ def test_mistakes():
         procedure.fit([[1, 2]], [0, 1])
     with pytest.raises(ValueError, match=r"`places` must be \[1, 2\], as the tokens"):
         procedure.fit([[1, 2]], [0], places=[[True]])
+
+
+# === Cross-fitting ===
+
+
+def test_no_probe_has_seen_what_it_judges(tmp_path):
+    """Of words that are each in one document, others say nothing."""
+    number = 36
+    tokens = np.arange(4, 4 + number, dtype=np.int32)[:, np.newaxis].repeat(3, 1)
+    labels = np.arange(number) % 2
+    labels[-4:] = -1
+    procedure = SeedSupervision(
+        _own_maker(tokens), epochs=12, batch_size=4, iterations=0, select="all"
+    )
+    found = procedure.cross_fitted(tokens, labels, folds=4, folder=tmp_path)
+    assert np.isnan(found[-4:]).all() and not np.isnan(found[:-4]).any()
+    seen = procedure.fit(tokens, labels).probs
+    known = labels >= 0
+    own = np.arange(number)[known], labels[known]
+    assert (seen[own] > 0.8).all() and (found[own] < 0.7).all()
+    # What is stored is read.
+    np.testing.assert_array_equal(
+        procedure.cross_fitted(tokens, labels, folds=4, folder=tmp_path), found
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"fold{i}" for i in range(4)
+    ]
+
+
+def _own_maker(tokens):
+    def make(seed):
+        bag = TfidfBag(60, 2, seed=seed)
+        bag.adapt(tokens)
+        model = TextClassifier(bag, 2, head=False, seed=seed)
+        model.compile(keras.optimizers.Adam(0.1))
+        return model
+
+    return make
+
+
+def test_weights_of_labels_and_callbacks_of_trainings():
+    tokens, _, true, _ = _documents(120)
+    # The same documents with both labels, one of which weighs more.
+    both = np.concatenate([true, 1 - true])
+    steps = []
+
+    def callbacks(number):
+        steps.append(number)
+        return [keras.callbacks.TerminateOnNaN()]
+
+    procedure = SeedSupervision(
+        _maker(tokens), select="all", epochs=5, iterations=0, callbacks=callbacks
+    )
+    weights = np.repeat([10.0, 0.1], len(true))
+    doubled = np.concatenate([tokens, tokens])
+    found = procedure.fit(doubled, both, weights=weights)
+    assert np.mean(found.probs.argmax(axis=1)[: len(true)] == true) > 0.9
+    assert steps == [5 * -(-len(both) // 32)]
+    with pytest.raises(ValueError, match=r"`weights` must be \[240\] numbers"):
+        procedure.fit(doubled, both, weights=weights[:5])
+
+
+def test_confidence_on_what_deletion_leaves(monkeypatch):
+    tokens, labels, _, places = _documents(60)
+    seen = []
+
+    def training(make, data, epochs, everything, folder, **options):
+        seen.append(everything)
+        rng = np.random.default_rng(0)
+        probs = rng.dirichlet([1, 1], len(everything)).astype(np.float32)
+        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+
+    monkeypatch.setattr(seed_supervision, "train", training)
+    options = {"probe_deletion": {"ratio": 0.0, "seeds": "only"}, "iterations": 0}
+    for corrupted in (False, True):
+        SeedSupervision(_maker(tokens), corrupted=corrupted, **options).fit(
+            tokens, labels, places=places
+        )
+    labelled = tokens[labels >= 0]
+    np.testing.assert_array_equal(seen[0], labelled)
+    assert not np.isin(seen[2], _SEEDS).any()
+    for row, own in zip(seen[2], labelled, strict=True):
+        kept = own[~np.isin(own, _SEEDS)]
+        assert row[: np.count_nonzero(row)].tolist() == kept[kept > 0].tolist()

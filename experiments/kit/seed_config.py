@@ -1,0 +1,75 @@
+"""Settings that studies of seed words share, without TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.kit.seed_list import SET_NAMES
+from rlm_tf.command_line.flags import setting
+
+# What is trained: how labels are selected, what the probe and the final training
+# delete, and who labels ("published": the authors' rule; "words": ours; "truth": the
+# published labels that are right).
+ARMS: Mapping[str, dict[str, Any]] = {
+    "vanilla": {"select": "all"},
+    "standard": {"select": "confident"},
+    "o2u": {"select": "loss"},
+    "lops": {"select": "learning_order"},
+    "seed-deletion": {"select": "confident", "probe": "seeds"},
+    "random-deletion": {"select": "confident", "probe": "random"},
+    "oracle": {"select": "all", "labels": "truth"},
+    # Ours: no selection, words deleted as the classifier itself learns.
+    "words": {"select": "all", "labels": "words"},
+    "ours-seeds": {"select": "all", "labels": "words", "final": "seeds"},
+    "ours-random": {"select": "all", "labels": "words", "final": "random"},
+    "ours-selected": {
+        "select": "confident",
+        "labels": "words",
+        "probe": "random",
+        "final": "random",
+    },
+}
+ENCODERS = ("linear", "averaged", "convolutional", "recurrent")
+
+
+@dataclasses.dataclass(frozen=True)
+class SeedStudyConfig:
+    """A list of runs: sets of documents, and seeds with a split each."""
+
+    sets: tuple[str, ...] = setting(
+        ("20news-coarse", "20news-fine", "ag-news", "rotten-tomatoes"),
+        f"Some of {', '.join(SET_NAMES)}.",
+    )
+    encoder: str = setting("averaged", f"One of {', '.join(ENCODERS)}.")
+    length: int = setting(200, "Words of a document that are read.")
+    max_size: int = setting(30_000, "Words that the classifier knows.")
+    epochs: int = setting(8, "Of each training.")
+    rate: float = setting(0.01, "Of Adam.")
+    batch_size: int = setting(64, "Documents of a step.")
+    fraction: float = setting(0.5, "Share of the labels that is selected.")
+    iterations: int = setting(5, "Of self-training.")
+
+    def check(self) -> None:
+        """Raises ValueError for settings that no run can have."""
+        if not self.sets or not set(self.sets) <= set(SET_NAMES):
+            raise ValueError(
+                f"--sets must be some of {', '.join(SET_NAMES)}; found "
+                f"{', '.join(self.sets) or 'none'}."
+            )
+        if self.encoder not in ENCODERS:
+            raise ValueError(
+                f"--encoder must be one of {', '.join(ENCODERS)}; found {self.encoder}."
+            )
+        for name in ("length", "max_size", "epochs", "rate", "batch_size"):
+            if not getattr(self, name) > 0:
+                raise ValueError(
+                    f"--{name} must be positive, found {getattr(self, name)}."
+                )
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"--fraction must lie in (0, 1], found {self.fraction}.")
+        if self.iterations < 0:
+            raise ValueError(
+                f"--iterations must not be negative, found {self.iterations}."
+            )

@@ -1,0 +1,54 @@
+"""The sets of documents that studies of seed words have, without TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class SeedSet(NamedTuple):
+    """A set of documents and what the thesis says of it.
+
+    Attributes:
+        parts: Names of `load_documents`, put together.
+        seeds: Of `load_seeds`.
+        title: Of the thesis.
+        published: Table 3.1: documents, classes, labelled, noise in percent, median and
+            deviation of the length, and of class-indicative words.
+    """
+
+    parts: tuple[str, ...]
+    seeds: str
+    title: str
+    published: tuple[int, int, int, float, str, str]
+
+
+SETS: Mapping[str, SeedSet] = {
+    "ag-news": SeedSet(
+        ("ag-news-test", "ag-news-sample"),
+        "ag-news",
+        "AGNews",
+        (120_000, 4, 32_359, 16.26, "39 (6)", "27 (4)"),
+    ),
+    "20news-coarse": SeedSet(
+        ("20newsgroups-coarse",),
+        "20newsgroups-coarse",
+        "20News-Coarse",
+        (17_871, 5, 7_671, 12.50, "286 (136)", "140 (65)"),
+    ),
+    "20news-fine": SeedSet(
+        ("20newsgroups-fine",),
+        "20newsgroups-fine",
+        "20News-Fine",
+        (17_871, 17, 10_455, 25.67, "257 (120)", "129 (58)"),
+    ),
+    "rotten-tomatoes": SeedSet(
+        ("rotten-tomatoes",),
+        "rotten-tomatoes",
+        "Rotten-Tomatoes",
+        (10_662, 2, 990, 28.38, "26 (8)", "13 (4)"),
+    ),
+}
+# Made up, for smoke tests: no data is needed.
+PLANTED = "planted"
+SET_NAMES = (*SETS, PLANTED)

@@ -1,0 +1,330 @@
+"""Classifiers from seed words on a split of documents, and how good they are."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import scipy.sparse
+import sklearn.metrics
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from experiments.kit.paired import LEAST_PAIRS
+from experiments.kit.seed_config import ARMS, SeedStudyConfig
+from experiments.kit.seed_documents import SeedDocuments, read_documents
+from rlm_tf.labelling import (
+    WordList,
+    best_deletion_ratio,
+    rule_statistics,
+    seed_places,
+)
+from rlm_tf.labelling.seed_tokens import words_of
+from rlm_tf.models import (
+    SeedOutcome,
+    SeedSupervision,
+    TextClassifier,
+    TextReader,
+    word_classifier,
+)
+
+# Of each class, per split.
+_JUDGED, _HELD_OUT = 0.15, 0.15
+# O2U-Net's rate rises and falls: the lowest is this share of the highest.
+_CYCLE, _LOWEST = 4, 0.1
+
+
+class SeedData(NamedTuple):
+    """A split of documents, ready to be learnt from.
+
+    Attributes:
+        name: Of the set.
+        documents: All of them.
+        tokens: int32 `[N, T]`.
+        reader: What made them.
+        pool: bool `[N]`, documents that trainings may see.
+        judged: bool `[N]`, of the pool, documents that the authors judge on.
+        held_out: bool `[N]`, of no pool.
+        labels: By the name of who labels, int `[N]`, -1 of others and outside the pool.
+        places: Likewise bool `[N, T]`, seeds of the own label.
+        ratio: Best deletion ratio, by the published rule.
+    """
+
+    name: str
+    documents: SeedDocuments
+    tokens: np.ndarray
+    reader: TextReader
+    pool: np.ndarray
+    judged: np.ndarray
+    held_out: np.ndarray
+    labels: dict[str, np.ndarray]
+    places: dict[str, np.ndarray]
+    ratio: float
+
+
+def read_split(name: str, config: SeedStudyConfig, seed: int) -> SeedData:
+    """Reads a set of documents and draws its split.
+
+    Args:
+        name: Of `seed_list.SET_NAMES`.
+        config: Settings of what is read.
+        seed: Of the split.
+    """
+    documents = read_documents(name)
+    truth = documents.labels
+    rng = np.random.default_rng(seed)
+    judged = drawn(truth, np.ones(len(truth), bool), _JUDGED, rng)
+    held_out = drawn(truth, ~judged, _HELD_OUT / (1 - _JUDGED), rng)
+    pool = ~held_out
+    seen = [documents.texts[row] for row in np.flatnonzero(pool)]
+    reader = TextReader(WordList.build(seen, max_size=config.max_size), config.length)
+    published, words = documents.rule("published", "first"), documents.rule()
+    matches = published.match(documents.texts)
+    labels = {
+        "published": np.where(pool, matches.labels, -1),
+        "words": np.where(pool, words.match(documents.texts).labels, -1),
+    }
+    right = labels["published"] == truth
+    labels["truth"] = np.where(right, labels["published"], -1)
+    places = {
+        who: seed_places(words, documents.texts, config.length, own)
+        for who, own in labels.items()
+    }
+    found = rule_statistics(published, documents.texts, matches)
+    return SeedData(
+        name,
+        documents,
+        reader.rows(documents.texts).tokens,
+        reader,
+        pool,
+        judged,
+        held_out,
+        labels,
+        places,
+        round(best_deletion_ratio(1, found.indicative.median), 4),
+    )
+
+
+def drawn(
+    truth: np.ndarray, among: np.ndarray, share: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Returns a share of each class, half to even, bool `[N]`."""
+    found = np.zeros(len(truth), bool)
+    for label in range(int(truth.max()) + 1):
+        rows = np.flatnonzero(among & (truth == label))
+        count = int(np.round(share * len(rows)))
+        found[rng.choice(rows, count, replace=False)] = True
+    return found
+
+
+def deletion_of(kind: str | None, data: SeedData) -> dict[str, Any] | None:
+    """Returns options of `WordDeletion`: of "seeds", "random", or None."""
+    if kind == "seeds":
+        return {"ratio": 0.0, "seeds": "only"}
+    return None if kind is None else {"ratio": data.ratio}
+
+
+class CyclicRate(keras.callbacks.Callback):
+    """Lets the rate fall in a line and rise at once, every few epochs (O2U-Net)."""
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        optimizer = self.model.optimizer
+        if epoch == 0 or not hasattr(self, "_highest"):
+            self._highest = float(optimizer.learning_rate.numpy())
+        part = (epoch % _CYCLE) / max(_CYCLE - 1, 1)
+        optimizer.learning_rate.assign(self._highest * (1 - (1 - _LOWEST) * part))
+
+
+def supervision_of(
+    config: SeedStudyConfig,
+    data: SeedData,
+    seed: int,
+    *,
+    dropout: float | None = None,
+    **options: Any,
+) -> SeedSupervision:
+    """Returns a procedure with the settings of a study.
+
+    Args:
+        config: The settings.
+        data: The documents.
+        seed: Of all trainings.
+        dropout: Of classifiers; None: what their kind has.
+        **options: Of `SeedSupervision`, in place of the settings'.
+    """
+
+    def classifier(own: int) -> TextClassifier:
+        return word_classifier(
+            config.encoder,  # type: ignore[arg-type]
+            data.reader,
+            data.documents.class_names,
+            tokens=data.tokens,
+            learning_rate=config.rate,
+            dropout=dropout,
+            seed=own,
+        )
+
+    given: dict[str, Any] = {
+        "epochs": config.epochs,
+        "batch_size": config.batch_size,
+        "fraction": config.fraction,
+        "iterations": config.iterations,
+        "seed": seed,
+        **options,
+    }
+    return SeedSupervision(classifier, **given)
+
+
+def run_arm(
+    arm: str,
+    config: SeedStudyConfig,
+    data: SeedData,
+    seed: int,
+    folder: pathlib.Path | None,
+    **options: Any,
+) -> tuple[SeedOutcome, np.ndarray]:
+    """Trains an arm; returns what came out of the pool, and rows of the pool.
+
+    Args:
+        arm: Of `seed_config.ARMS`.
+        config: Settings.
+        data: The documents.
+        seed: Of all trainings.
+        folder: Where they are kept.
+        **options: Of `SeedSupervision`, in place of the arm's.
+    """
+    kind = ARMS[arm]
+    who = kind.get("labels", "published")
+    given: dict[str, Any] = {
+        "select": kind["select"],
+        "probe_deletion": deletion_of(kind.get("probe"), data),
+        "deletion": deletion_of(kind.get("final"), data),
+        **options,
+    }
+    if kind["select"] == "loss":
+        given.setdefault("probe_callbacks", lambda steps: [CyclicRate()])
+    rows = np.flatnonzero(data.pool)
+    outcome = supervision_of(config, data, seed, **given).fit(
+        data.tokens[rows],
+        data.labels[who][rows],
+        places=data.places[who][rows],
+        folder=folder,
+    )
+    return outcome, rows
+
+
+# === Judging ===
+
+
+def scores(truth: np.ndarray, said: np.ndarray) -> dict[str, float]:
+    """Returns micro and macro F1, in percent."""
+    return {
+        average: 100
+        * float(sklearn.metrics.f1_score(truth, said, average=average, zero_division=0))
+        for average in ("micro", "macro")
+    }
+
+
+def packed(right: np.ndarray) -> str:
+    """Returns booleans as text, a bit each."""
+    return f"{len(right)}:{base64.b64encode(np.packbits(right).tobytes()).decode()}"
+
+
+def unpacked(text: str) -> np.ndarray:
+    """Returns what `packed` was given."""
+    number, _, bits = text.partition(":")
+    raw = np.frombuffer(base64.b64decode(bits), np.uint8)
+    return np.unpackbits(raw, count=int(number)).astype(bool)
+
+
+def of_labels(outcome: SeedOutcome, data: SeedData, arm: str) -> dict[str, Any]:
+    """Returns how many labels were learnt from at first, and how many are wrong."""
+    rows = np.flatnonzero(data.pool)
+    labels = data.labels[ARMS[arm].get("labels", "published")][rows]
+    truth = data.documents.labels[rows]
+    chosen = outcome.selected
+    known = labels >= 0
+    found: dict[str, Any] = {
+        "labelled": int(known.sum()),
+        "noise": float(np.mean(labels[known] != truth[known])),
+        "selected": int(chosen.sum()),
+        "selected_noise": float(np.mean(labels[chosen] != truth[chosen])),
+    }
+    sure = outcome.confidence[known]
+    right = labels[known] == truth[known]
+    if np.isfinite(sure).all() and 0 < right.mean() < 1:
+        found["auroc"] = float(sklearn.metrics.roc_auc_score(right, sure))
+    return found
+
+
+def bootstrap_difference(
+    first: Sequence[np.ndarray],
+    second: Sequence[np.ndarray],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Returns the mean difference of accuracies in percent, and its standard error.
+
+    Seeds are drawn with replacement, and documents within each; both arms of a seed are
+    judged on the same documents.
+
+    Args:
+        first: Of each seed, bool, whether documents are right.
+        second: Likewise, of the other arm.
+        draws: How many.
+        seed: Of the draws.
+    """
+    differences = [
+        a.astype(np.float64) - b.astype(np.float64)
+        for a, b in zip(first, second, strict=True)
+    ]
+    mean = 100 * float(np.mean([each.mean() for each in differences]))
+    rng = np.random.default_rng(seed)
+    number = len(differences)
+    found = []
+    for _ in range(draws):
+        own = [differences[i] for i in rng.integers(number, size=number)]
+        means = [each[rng.integers(len(each), size=len(each))].mean() for each in own]
+        found.append(float(np.mean(means)))
+    return mean, 100 * float(np.std(found, ddof=1))
+
+
+def told_difference(
+    own: Sequence[Mapping[str, Any]], base: Sequence[Mapping[str, Any]] | None
+) -> str:
+    """Returns `mean ± two standard errors` of accuracies less another arm's.
+
+    By `bootstrap_difference` over seeds that both have; in bold where that is not about
+    zero, of three seeds or more.
+
+    Args:
+        own: Rows with `seed`, and `right` as `packed` makes it.
+        base: Likewise, of the other arm; None: there are none.
+    """
+    known = {row["seed"]: row for row in base or ()}
+    pairs = [
+        (unpacked(row["right"]), unpacked(known[row["seed"]]["right"]))
+        for row in own
+        if row["seed"] in known
+    ]
+    if not pairs:
+        return ""
+    first, second = zip(*pairs, strict=True)
+    mean, error = bootstrap_difference(first, second)
+    text = f"{mean:+.1f} ± {2 * error:.1f}"
+    is_told = len(pairs) >= LEAST_PAIRS and abs(mean) > 2 * error
+    return f"**{text}**" if is_told else text
+
+
+def tfidf(data: SeedData) -> scipy.sparse.csr_matrix:
+    """Returns tf-idf of words, counted in the pool."""
+    vectorizer = TfidfVectorizer(
+        analyzer=words_of, sublinear_tf=True, min_df=2, max_features=30_000
+    )
+    texts = data.documents.texts
+    vectorizer.fit([texts[row] for row in np.flatnonzero(data.pool)])
+    return vectorizer.transform(texts)

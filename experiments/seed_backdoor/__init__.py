@@ -1,0 +1,1 @@
+"""Does deletion keep a classifier from learning a trigger that was planted?"""

@@ -1,0 +1,1 @@
+"""Which treatment of labels by seed words gives the best classifier?"""

@@ -1,0 +1,96 @@
+"""What others do with labels by seed words."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+
+from experiments.kit.seed_procedure import SeedData, tfidf
+
+
+def peer(arm: str, data: SeedData, seed: int) -> np.ndarray:
+    """Returns predictions for all documents, int `[N]`, -1 where nothing is said.
+
+    Args:
+        arm: "rule" (labels themselves), "majority-vote" (a vote a seed, however often
+            it occurs), "snorkel" (its LabelModel of a function a seed; then logistic
+            regression), "cleanlab" (labels filtered by its confident learning; then
+            logistic regression), "linear-sklearn" (logistic regression of tf-idf on all
+            labels).
+        data: The documents.
+        seed: Of what is drawn.
+    """
+    rule = data.documents.rule()
+    matches = rule.match(data.documents.texts)
+    if arm == "rule":
+        return matches.labels
+    votes = _votes(data)
+    if arm == "majority-vote":
+        return _majority(votes, len(rule.class_names))
+    texts = tfidf(data)
+    labels = np.where(data.pool, matches.labels, -1)
+    if arm == "linear-sklearn":
+        return _learnt(texts, labels)
+    if arm == "snorkel":
+        return _learnt(texts, _snorkel(votes, data, seed))
+    return _learnt(texts, _filtered(texts, labels, seed))
+
+
+def _votes(data: SeedData) -> np.ndarray:
+    """Returns a vote of each seed, int `[N, S]`, -1 where it says nothing."""
+    rule = data.documents.rule()
+    hits = rule.match(data.documents.texts).hits.toarray() > 0
+    classes = np.array([seed.class_index for seed in rule.seeds])
+    return np.where(hits, classes, -1)
+
+
+def _majority(votes: np.ndarray, classes: int) -> np.ndarray:
+    counts = np.stack([(votes == c).sum(axis=1) for c in range(classes)], axis=1)
+    best = counts.max(axis=1)
+    tied = (counts == best[:, np.newaxis]).sum(axis=1) > 1
+    return np.where((best > 0) & ~tied, counts.argmax(axis=1), -1)
+
+
+def _learnt(texts: scipy.sparse.csr_matrix, labels: np.ndarray) -> np.ndarray:
+    known = labels >= 0
+    model = LogisticRegression(C=10.0, max_iter=500)
+    model.fit(texts[known], labels[known])
+    return np.asarray(model.predict(texts))
+
+
+def _snorkel(votes: np.ndarray, data: SeedData, seed: int) -> np.ndarray:
+    """Returns labels of Snorkel's label model, of documents in the pool."""
+    from snorkel.labeling.model import LabelModel
+
+    pool = np.flatnonzero(data.pool)
+    classes = len(data.documents.class_names)
+    model = LabelModel(cardinality=classes, verbose=False)
+    model.fit(votes[pool], n_epochs=500, seed=seed, progress_bar=False)
+    found = np.full(len(votes), -1)
+    # Where no seed is, it says nothing either.
+    found[pool] = model.predict(votes[pool], tie_break_policy="abstain")
+    found[(votes < 0).all(axis=1)] = -1
+    return found
+
+
+def _filtered(
+    texts: scipy.sparse.csr_matrix, labels: np.ndarray, seed: int
+) -> np.ndarray:
+    """Returns the labels that cleanlab does not doubt."""
+    from cleanlab.filter import find_label_issues
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    known = np.flatnonzero(labels >= 0)
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    probs = cross_val_predict(
+        LogisticRegression(C=10.0, max_iter=500),
+        texts[known],
+        labels[known],
+        cv=folds,
+        method="predict_proba",
+    )
+    wrong = find_label_issues(labels[known], probs, n_jobs=1)
+    found = labels.copy()
+    found[known[wrong]] = -1
+    return found

@@ -1,0 +1,229 @@
+"""Tables and figures of classifiers from seed words."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from experiments.kit.drawing import distinct, save, table, with_deviation
+from experiments.kit.seed_config import ARMS
+from experiments.kit.seed_procedure import told_difference
+from experiments.seed_classifiers.config import PEERS
+
+Row = Mapping[str, Any]
+_BASE = "vanilla"
+# Table 3.2, micro and macro F1, BERT-base: means of five runs.
+PUBLISHED: Mapping[str, Mapping[str, str]] = {
+    "ag-news": {
+        "vanilla": "83.9 / 83.9",
+        "standard": "82.2 / 82.0",
+        "o2u": "79.8 / 79.8",
+        "lops": "79.5 / 79.5",
+        "seed-deletion": "84.3 / 84.2",
+        "random-deletion": "86.2 / 86.1",
+        "oracle": "86.3 / 86.2",
+    },
+    "20news-coarse": {
+        "vanilla": "80.5 / 80.1",
+        "standard": "78.9 / 80.0",
+        "o2u": "80.9 / 78.5",
+        "lops": "81.7 / 80.7",
+        "seed-deletion": "86.4 / 86.1",
+        "random-deletion": "84.4 / 84.8",
+        "oracle": "90.6 / 90.6",
+    },
+    "20news-fine": {
+        "vanilla": "68.2 / 69.0",
+        "standard": "64.4 / 66.6",
+        "o2u": "71.1 / 71.2",
+        "lops": "73.8 / 72.7",
+        "seed-deletion": "73.7 / 75.0",
+        "random-deletion": "76.3 / 76.8",
+        "oracle": "81.1 / 81.1",
+    },
+    "rotten-tomatoes": {
+        "vanilla": "71.4 / 71.3",
+        "standard": "72.2 / 72.0",
+        "o2u": "74.1 / 74.0",
+        "lops": "70.4 / 70.4",
+        "seed-deletion": "70.4 / 70.3",
+        "random-deletion": "73.6 / 73.4",
+        "oracle": "79.6 / 79.6",
+    },
+}
+
+
+def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
+    """Draws the figures of what there is, and returns the tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stage, name in (("fractions", "fraction"), ("ratios", "ratio")):
+        own = of_stage(rows, stage)
+        if own:
+            _draw(own, name, folder / f"{stage}.png")
+    return "\n\n".join(tables(rows).values())
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Returns the tables of what there is, by name."""
+    found = {}
+    main = of_stage(rows, "main") + of_stage(rows, "peers")
+    if main:
+        found["classifiers"] = classifiers(main)
+    for stage, name in (("fractions", "fraction"), ("ratios", "ratio")):
+        if of_stage(rows, stage):
+            found[stage] = by_number(of_stage(rows, stage), name)
+    if of_stage(rows, "pools"):
+        found["pools"] = pools(rows)
+    if of_stage(rows, "tune"):
+        found["tune"] = tuned(of_stage(rows, "tune"))
+    return found
+
+
+def of_stage(rows: Sequence[Row], stage: str) -> list[Row]:
+    """Returns the rows of a stage."""
+    return [row for row in rows if row["stage"] == stage]
+
+
+def cells(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
+    """Returns the rows of each set and arm, in their order."""
+    order = [*ARMS, *PEERS]
+    return [
+        (name, arm, own)
+        for name in distinct(row["set"] for row in rows)
+        for arm in order
+        if (own := [r for r in rows if r["set"] == name and r["arm"] == arm])
+    ]
+
+
+def last(row: Row, average: str = "micro") -> float:
+    """Returns the F1 of the last iteration, on the authors' documents."""
+    return float(row["judged"][-1][average])
+
+
+def classifiers(rows: Sequence[Row]) -> str:
+    """Returns Table 3.2."""
+    every = {(name, arm): own for name, arm, own in cells(rows)}
+    lines = []
+    for (name, arm), own in every.items():
+        labels = own[0]["labels"]
+        lines.append(
+            (
+                name,
+                arm,
+                len(own),
+                "" if not labels else _percent(own, "labels", "selected_noise"),
+                f"{np.mean([row['judged'][0]['micro'] for row in own]):.1f}",
+                with_deviation([last(row) for row in own], 1),
+                f"{np.mean([last(row, 'macro') for row in own]):.1f}",
+                with_deviation([row["held_out"]["micro"] for row in own], 1),
+                "" if arm == _BASE else told_difference(own, every.get((name, _BASE))),
+                PUBLISHED.get(name, {}).get(arm, ""),
+            )
+        )
+    titles = (
+        *("documents of", "arm", "seeds", "noise of what is learnt from, %"),
+        *("micro F1, first", "last", "macro F1, last", "held out, micro"),
+        f"last, less `{_BASE}`, ± 2 standard errors",
+        "the thesis, BERT-base, micro / macro",
+    )
+    return table(titles, lines, (0, 1))
+
+
+def _percent(rows: Sequence[Row], *place: str) -> str:
+    def at(row: Row) -> float:
+        value: Any = row
+        for name in place:
+            value = value[name]
+        return 100 * float(value)
+
+    return f"{np.mean([at(row) for row in rows]):.1f}"
+
+
+def by_number(rows: Sequence[Row], name: str) -> str:
+    """Returns scores by fraction (Figure C.1) or ratio (Figure 3.3, bottom)."""
+    lines = []
+    for of, arm, every in cells(rows):
+        for value in sorted({row[name] for row in every}):
+            own = [row for row in every if row[name] == value]
+            lines.append(
+                (
+                    of,
+                    arm,
+                    f"{value:g}",
+                    len(own),
+                    _percent(own, "labels", "selected_noise"),
+                    with_deviation([last(row) for row in own], 1),
+                )
+            )
+    titles = ("documents of", "arm", name, "seeds", "noise, %", "micro F1, last")
+    return table(titles, lines, (0, 1))
+
+
+def pools(rows: Sequence[Row]) -> str:
+    """Returns both kinds of self-training, the same arms and seeds."""
+    lines = []
+    for of, arm, own in cells(of_stage(rows, "pools")):
+        others = [
+            row
+            for row in of_stage(rows, "main")
+            if row["set"] == of and row["arm"] == arm
+        ]
+        for kind, every in (("refreshed", others), ("accumulated", own)):
+            if every:
+                lines.append(
+                    (
+                        of,
+                        arm,
+                        kind,
+                        len(every),
+                        with_deviation([last(row) for row in every], 1),
+                    )
+                )
+    titles = ("documents of", "arm", "pool", "seeds", "micro F1, last")
+    return table(titles, lines, (0, 1, 2))
+
+
+def tuned(rows: Sequence[Row]) -> str:
+    """Returns what epochs and rates were chosen by."""
+    lines = []
+    for of, arm, every in cells(rows):
+        settings = sorted({(r["encoder"], r["epochs"], r["rate"]) for r in every})
+        for setting in settings:
+            own = [
+                r for r in every if (r["encoder"], r["epochs"], r["rate"]) == setting
+            ]
+            lines.append(
+                (
+                    of,
+                    arm,
+                    setting[0],
+                    setting[1],
+                    f"{setting[2]:g}",
+                    len(own),
+                    with_deviation([last(row) for row in own], 1),
+                    f"{np.mean([row['seconds'] for row in own]):.0f}",
+                )
+            )
+    titles = (
+        *("documents of", "arm", "encoder", "epochs", "rate", "seeds"),
+        *("micro F1, first training", "seconds"),
+    )
+    return table(titles, lines, (0, 1, 2))
+
+
+def _draw(rows: Sequence[Row], name: str, path: pathlib.Path) -> None:
+    figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    for of, arm, every in cells(rows):
+        values = sorted({row[name] for row in every})
+        means = [
+            np.mean([last(row) for row in every if row[name] == value])
+            for value in values
+        ]
+        axes.plot(values, means, marker="o", label=f"{arm}, {of}")
+    axes.set(xlabel=name, ylabel="micro F1, last iteration, %")
+    axes.legend(frameon=False)
+    save(figure, path)

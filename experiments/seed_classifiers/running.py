@@ -1,0 +1,126 @@
+"""The runs of the study, and their rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+import time
+from typing import Any
+
+import numpy as np
+
+from experiments.kit import machine, seed_procedure
+from experiments.kit.grids import command_of
+from experiments.kit.run_list import Run
+from experiments.kit.seed_procedure import SeedData, packed, read_split, scores
+from experiments.seed_classifiers.config import GRID, PEERS, ClassifiersConfig
+from experiments.seed_classifiers.peers import peer
+
+NEEDS = ("name", "set", "arm", "seed", "stage", "judged", "held_out")
+
+
+def runs_of(config: ClassifiersConfig, seeds: list[int]) -> list[Run]:
+    """Returns a run for each set, arm and seed."""
+    found = []
+    for seed in seeds:
+        for name in config.sets:
+            # One split serves all arms.
+            data = functools.cache(functools.partial(read_split, name, config, seed))
+            for arm in config.arms:
+                chosen = {"sets": name, "arms": arm}
+                found.append(
+                    Run(
+                        _name(config, name, arm, seed),
+                        {**dataclasses.asdict(config), **chosen, "seed": seed},
+                        data,
+                        functools.partial(_row, config, name, arm, seed),
+                        NEEDS,
+                    )
+                )
+    return found
+
+
+def _name(config: ClassifiersConfig, name: str, arm: str, seed: int) -> str:
+    own = f"{name}-{arm}-seed{seed}"
+    if config.stage == "tune":
+        own = f"tune-{config.encoder}-e{config.epochs}-r{config.rate:g}-{own}"
+    if config.stage == "fractions":
+        own = f"fraction{config.fraction:g}-{own}"
+    if config.stage == "ratios":
+        own = f"ratio{config.ratio:g}-{own}"
+    if config.stage == "pools":
+        own = f"{config.pool}-{own}"
+    return own
+
+
+def _row(
+    config: ClassifiersConfig,
+    name: str,
+    arm: str,
+    seed: int,
+    data: SeedData,
+    folder: pathlib.Path,
+) -> dict[str, Any]:
+    began = time.perf_counter()
+    found = (
+        _peer(arm, data, seed)
+        if arm in PEERS
+        else _trained(arm, config, data, seed, folder)
+    )
+    return {
+        "name": folder.name,
+        "command": command_of(GRID, config, seed, sets=name, arms=arm),
+        "stage": config.stage,
+        "set": name,
+        "arm": arm,
+        "seed": seed,
+        **{
+            own: getattr(config, own)
+            for own in ("encoder", "epochs", "rate", "fraction", "ratio", "pool")
+        },
+        **found,
+        "seconds": time.perf_counter() - began,
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
+        "finished": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _trained(
+    arm: str, config: ClassifiersConfig, data: SeedData, seed: int, folder: pathlib.Path
+) -> dict[str, Any]:
+    if config.ratio:
+        data = data._replace(ratio=config.ratio)
+    outcome, rows = seed_procedure.run_arm(
+        arm, config, data, seed, folder / "trainings", pool=config.pool
+    )
+    truth = data.documents.labels
+    own = np.full([len(outcome.rounds), len(truth)], -1)
+    own[:, rows] = outcome.rounds
+    out = np.flatnonzero(data.held_out)
+    said = _said(outcome.model, data.tokens[out])
+    return {
+        "labels": seed_procedure.of_labels(outcome, data, arm),
+        "judged": [scores(truth[data.judged], each[data.judged]) for each in own],
+        "held_out": scores(truth[out], said),
+        "right": packed(own[-1][data.judged] == truth[data.judged]),
+    }
+
+
+def _said(model: Any, tokens: np.ndarray) -> np.ndarray:
+    from rlm_tf.models.text_classifiers.stages import log_probs_of
+
+    return log_probs_of(model, tokens).argmax(axis=1)
+
+
+def _peer(arm: str, data: SeedData, seed: int) -> dict[str, Any]:
+    said = peer(arm, data, seed)
+    truth = data.documents.labels
+    judged = np.where(said < 0, -1, said)
+    return {
+        "labels": {},
+        "judged": [scores(truth[data.judged], judged[data.judged])],
+        "held_out": scores(truth[data.held_out], judged[data.held_out]),
+        "right": packed(judged[data.judged] == truth[data.judged]),
+    }

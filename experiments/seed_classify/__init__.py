@@ -1,0 +1,1 @@
+"""`rlm_tf seed_classify` as a binary of experiments."""

@@ -1,0 +1,1 @@
+"""How well is the quality of labels and of classifiers estimated?"""

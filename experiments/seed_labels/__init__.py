@@ -1,0 +1,1 @@
+"""What seed words say of documents, and what deletion leaves of them."""

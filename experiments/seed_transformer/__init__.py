@@ -1,0 +1,1 @@
+"""Does deletion help where seed words label for a pre-trained transformer?"""

@@ -1,0 +1,168 @@
+"""The runs of the study, and their rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.kit import machine
+from experiments.kit.grids import command_of
+from experiments.kit.run_list import Run
+from experiments.kit.seed_documents import SeedDocuments, read_documents
+from experiments.kit.seed_procedure import drawn, packed, scores
+from experiments.seed_transformer.config import ARMS, GRID, TransformerConfig
+from experiments.seed_transformer.encoders import classifier, read_encoder
+from rlm_tf.labelling import (
+    best_deletion_ratio,
+    rule_statistics,
+    seed_pieces,
+)
+from rlm_tf.layers import TransformerEncoder
+from rlm_tf.models import SeedSupervision, TextClassifier, TextReader
+from rlm_tf.training import LinearRate
+
+NEEDS = ("name", "set", "arm", "seed", "judged", "right")
+_JUDGED, _WARM_UP = 0.15, 0.06
+
+
+class Prepared(NamedTuple):
+    """Documents as pieces.
+
+    Attributes:
+        documents: All of them.
+        encoder: The encoder.
+        reader: What made pieces of them.
+        tokens: int `[N, T]`.
+        labels: int `[N]`, of the published rule.
+        places: bool `[N, T]`, seeds of the own label.
+        starts: bool `[N, T]`, pieces that begin a word.
+        ratio: Best deletion ratio.
+    """
+
+    documents: SeedDocuments
+    encoder: TransformerEncoder
+    reader: TextReader
+    tokens: np.ndarray
+    labels: np.ndarray
+    places: np.ndarray
+    starts: np.ndarray
+    ratio: float
+
+
+def runs_of(config: TransformerConfig, seeds: list[int]) -> list[Run]:
+    """Returns a run for each set, arm and seed."""
+    common = dataclasses.asdict(config)
+    # Where an encoder is says nothing of it.
+    common["encoder"] = pathlib.Path(config.encoder).name
+    found = []
+    for name in config.sets:
+        read = functools.cache(functools.partial(_prepare, config, name))
+        for seed in seeds:
+            for arm in config.arms:
+                chosen = {"sets": name, "arms": arm}
+                found.append(
+                    Run(
+                        f"{name}-{arm}-seed{seed}",
+                        {**common, **chosen, "seed": seed},
+                        read,
+                        functools.partial(_row, config, name, arm, seed),
+                        NEEDS,
+                    )
+                )
+    return found
+
+
+def _prepare(config: TransformerConfig, name: str) -> Prepared:
+    documents = read_documents(name)
+    encoder, vocabulary = read_encoder(config, documents.texts)
+    reader = TextReader(vocabulary, config.length)
+    tokens = reader.rows(documents.texts).tokens
+    published = documents.rule("published", "first")
+    matches = published.match(documents.texts)
+    pieces = seed_pieces(documents.rule(), vocabulary, tokens, matches.labels)
+    found = rule_statistics(published, documents.texts, matches)
+    return Prepared(
+        documents,
+        encoder,
+        reader,
+        tokens,
+        matches.labels,
+        pieces.places,
+        pieces.starts,
+        round(best_deletion_ratio(1, found.indicative.median), 4),
+    )
+
+
+def _row(
+    config: TransformerConfig,
+    name: str,
+    arm: str,
+    seed: int,
+    data: Prepared,
+    folder: pathlib.Path,
+) -> dict[str, Any]:
+    began = time.perf_counter()
+    truth = data.documents.labels
+    rng = np.random.default_rng(seed)
+    judged = drawn(truth, np.ones(len(truth), bool), _JUDGED, rng)
+    outcome = _supervision(config, arm, data, seed).fit(
+        data.tokens,
+        data.labels,
+        places=data.places,
+        starts=data.starts,
+        spared=data.reader.spared,
+        folder=folder / "trainings",
+    )
+    chosen = outcome.selected
+    wrong = data.labels[chosen] != truth[chosen]
+    return {
+        "name": folder.name,
+        "command": command_of(GRID, config, seed, sets=name, arms=arm),
+        "set": name,
+        "arm": arm,
+        "seed": seed,
+        "encoder": pathlib.Path(config.encoder).name,
+        "selected": int(chosen.sum()),
+        "selected_noise": float(wrong.mean()),
+        "judged": [scores(truth[judged], said[judged]) for said in outcome.rounds],
+        "right": packed(outcome.rounds[-1][judged] == truth[judged]),
+        "seconds": time.perf_counter() - began,
+        "machine": machine.environment()["machine"],
+        "commit": machine.commit(),
+        "finished": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _supervision(
+    config: TransformerConfig, arm: str, data: Prepared, seed: int
+) -> SeedSupervision:
+    kind = ARMS[arm]
+
+    def make(dropout: tuple[str, bool] | None, own: int) -> TextClassifier:
+        names = data.documents.class_names
+        return classifier(config, data.encoder, data.reader, names, dropout, own)
+
+    def deletion(what: str | None) -> dict[str, Any] | None:
+        if what == "seeds":
+            return {"ratio": 0.0, "seeds": "only"}
+        return None if what is None else {"ratio": data.ratio}
+
+    return SeedSupervision(
+        functools.partial(make, None),
+        probe=functools.partial(make, kind.get("dropout")),
+        select=kind["select"],
+        fraction=config.fraction,
+        probe_deletion=deletion(kind.get("probe")),
+        deletion=deletion(kind.get("final")),
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        iterations=config.iterations,
+        last_share=config.share,
+        callbacks=lambda steps: [LinearRate(steps, int(_WARM_UP * steps))],
+        seed=seed,
+    )

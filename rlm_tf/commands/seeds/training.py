@@ -1,0 +1,288 @@
+"""What `rlm_tf seed_classify` trains."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import keras
+import numpy as np
+
+from rlm_tf.command_line.wording import number_of
+from rlm_tf.commands.encoders.folder import load_encoder
+from rlm_tf.commands.seeds.settings import SeedClassifySettings
+from rlm_tf.data.labelled.document_batches import compact_tokens
+from rlm_tf.labelling import (
+    Matches,
+    SeedRule,
+    WordList,
+    best_deletion_ratio,
+    rule_statistics,
+    seed_pieces,
+    seed_places,
+)
+from rlm_tf.labelling.folds import document_folds
+from rlm_tf.labelling.word_list import PADDING
+from rlm_tf.layers import PooledEncoder
+from rlm_tf.models import (
+    SeedOutcome,
+    SeedSupervision,
+    TextClassifier,
+    TextReader,
+    word_classifier,
+)
+from rlm_tf.models.encoders.other_dropout import with_dropout
+from rlm_tf.models.text_classifiers.kinds import KINDS, Kind
+from rlm_tf.training import LinearRate
+
+# Passes, and steps of the labelled documents, at least; passes at most.
+_EPOCHS, _STEPS, _MOST_EPOCHS = 8, 400, 100
+# Of encoders that were trained before.
+_ENCODER_EPOCHS, _ENCODER_STEPS, _ENCODER_RATE, _ENCODER_DROPOUT = 3, 300, 1e-3, 0.1
+_WARM_UP = 0.06
+_TRAIN_FOLDS, _JUDGE_FOLDS = 3, 5
+# Documents that are cut at once.
+_ROWS = 8192
+
+
+class Prepared(NamedTuple):
+    """Documents as a classifier reads them.
+
+    Attributes:
+        tokens: uint16 or int32 `[N, T]`, T that of the longest.
+        places: bool `[N, T]`, seeds of the own label.
+        starts: bool `[N, T]`, pieces that begin a word; None: all do.
+        has_words: bool `[N]`.
+    """
+
+    tokens: np.ndarray
+    places: np.ndarray
+    starts: np.ndarray | None
+    has_words: np.ndarray
+
+
+class Trainer:
+    """Trains classifiers of documents, each in a folder of its own.
+
+    Args:
+        settings: What was asked for.
+        rule: The seeds.
+        texts: The documents.
+        matches: What the rule says of them.
+        folder: Where trainings are kept.
+
+    Attributes:
+        ratio: Share of words that is deleted; None: none by number.
+        epochs: Of each training.
+        prepared: The documents.
+    """
+
+    def __init__(
+        self,
+        settings: SeedClassifySettings,
+        rule: SeedRule,
+        texts: list[str],
+        matches: Matches,
+        folder: pathlib.Path,
+    ) -> None:
+        self.settings = settings
+        self.rule = rule
+        self.labels = matches.labels
+        self.folder = folder
+        self._is_of_words = settings.encoder in KINDS
+        if self._is_of_words:
+            words = WordList.build(texts, max_size=settings.max_size)
+            self.reader = TextReader(words, settings.length)
+        else:
+            trained = load_encoder(settings.encoder)
+            self.reader = TextReader(trained.vocabulary, settings.length)
+        self.prepared = self._prepare(texts)
+        self.ratio = settings.deletion_ratio
+        self.deletion: dict[str, Any] | None = None
+        if settings.deletion == "seeds":
+            self.deletion, self.ratio = {"ratio": 0.0, "seeds": "only"}, None
+        elif settings.deletion == "random":
+            if self.ratio is None:
+                found = rule_statistics(rule, texts, matches)
+                best = best_deletion_ratio(1, found.indicative.median)
+                self.ratio = round(best, 4)
+            self.deletion = {"ratio": self.ratio}
+        labelled = int((self.labels >= 0).sum())
+        steps = -(-labelled // settings.batch_size)
+        least, most = (
+            (_EPOCHS, _STEPS)
+            if self._is_of_words
+            else (_ENCODER_EPOCHS, _ENCODER_STEPS)
+        )
+        self.epochs = settings.epochs or min(
+            max(least, -(-most // steps)), _MOST_EPOCHS
+        )
+
+    def _prepare(self, texts: list[str]) -> Prepared:
+        reader = self.reader
+        tokens = _rows(reader, texts)
+        length = tokens.shape[1]
+        present = tokens != PADDING
+        for own in reader.spared:
+            present &= tokens != own
+        if isinstance(reader.words, WordList):
+            places = seed_places(self.rule, texts, length, self.labels)
+            return Prepared(tokens, places, None, present.any(axis=1))
+        found = seed_pieces(self.rule, reader.words, tokens, self.labels)
+        return Prepared(tokens, found.places, found.starts, present.any(axis=1))
+
+    def describe(self) -> str:
+        """Returns what is going to be trained, in a line."""
+        share = (
+            "" if self.ratio is None else f", {100 * self.ratio:.1f} % of a document"
+        )
+        known = "words" if self._is_of_words else "pieces of words"
+        return (
+            f"{self.reader.size:,} {known}; deleted as it trains: "
+            f"{self.settings.deletion}{share}"
+        )
+
+    # === Classifiers ===
+
+    def classifier(self, seed: int) -> TextClassifier:
+        """Returns a new compiled classifier."""
+        settings = self.settings
+        if self._is_of_words:
+            return word_classifier(
+                cast(Kind, settings.encoder),
+                self.reader,
+                self.rule.class_names,
+                tokens=self.prepared.tokens,
+                learning_rate=settings.learning_rate,
+                seed=seed,
+            )
+        from rlm_tf.commands.encoders.pretraining_plan import encoder_of
+
+        encoder = encoder_of(load_encoder(settings.encoder).model)
+        model = TextClassifier(
+            PooledEncoder(with_dropout(encoder, _ENCODER_DROPOUT)),
+            len(self.rule.class_names),
+            dropout=_ENCODER_DROPOUT,
+            reader=self.reader,
+            class_names=self.rule.class_names,
+            clip_norm=1.0,
+            seed=seed,
+        )
+        rate = settings.learning_rate or _ENCODER_RATE
+        model.compile(keras.optimizers.Adamax(rate, beta_2=0.98, epsilon=1e-6))
+        return model
+
+    def _callbacks(self, steps: int) -> list[keras.callbacks.Callback]:
+        if self._is_of_words:
+            return []
+        return [LinearRate(steps, int(_WARM_UP * steps))]
+
+    def _supervision(
+        self, iterations: int, deletion: Mapping[str, Any] | None
+    ) -> SeedSupervision:
+        settings = self.settings
+        return SeedSupervision(
+            self.classifier,
+            select="all",
+            deletion=deletion,
+            epochs=self.epochs,
+            batch_size=settings.batch_size,
+            iterations=iterations,
+            callbacks=self._callbacks,
+            seed=settings.seed,
+        )
+
+    # === Trainings ===
+
+    def main(self) -> SeedOutcome:
+        """Trains on all labels, words deleted, and then on its own predictions."""
+        iterations = self.settings.iterations
+        print(
+            f"training: 1 + {iterations} times {number_of('epoch', self.epochs)}",
+            flush=True,
+        )
+        return self._fit(self._supervision(iterations, self.deletion), self.folder)
+
+    def plain(self) -> SeedOutcome:
+        """Trains once without deletion, to be compared with."""
+        return self._fit(self._supervision(0, None), self.folder / "plain")
+
+    def judged(self, deletion: Mapping[str, Any] | None, name: str) -> np.ndarray:
+        """Returns what probes say of labelled documents that they have not seen."""
+        data = self.prepared
+        return self._supervision(0, None).cross_fitted(
+            data.tokens,
+            self.labels,
+            folds=_TRAIN_FOLDS,
+            deletion=deletion,
+            places=data.places,
+            starts=data.starts,
+            spared=self.reader.spared,
+            folder=self.folder / name,
+        )
+
+    def with_labels(self, truth: np.ndarray, digest: str) -> SeedOutcome:
+        """Trains as `main`, true labels in place of the rule's where there are some."""
+        return self._fit(
+            self._supervision(self.settings.iterations, self.deletion),
+            self.folder / f"labels-{digest}",
+            truth,
+        )
+
+    def judged_with_labels(self, truth: np.ndarray, digest: str) -> np.ndarray:
+        """Returns predictions for documents with true labels, -1 of others.
+
+        Each is of a classifier that has learnt from the true labels of other folds, but
+        not of the document's own.
+        """
+        folds = min(_JUDGE_FOLDS, int((truth >= 0).sum()))
+        of = document_folds(self.prepared.tokens, truth, folds, seed=self.settings.seed)
+        found = np.full(len(truth), -1)
+        for fold in range(folds):
+            print(f"  judged with labels: {fold + 1} of {folds}", flush=True)
+            outcome = self._fit(
+                self._supervision(self.settings.iterations, self.deletion),
+                self.folder / f"labels-{digest}" / f"judged{fold}",
+                np.where(of == fold, -1, truth),
+            )
+            rows = np.flatnonzero(of == fold)
+            found[rows] = outcome.probs[rows].argmax(axis=1)
+        return found
+
+    def _fit(
+        self,
+        supervision: SeedSupervision,
+        folder: pathlib.Path,
+        truth: np.ndarray | None = None,
+    ) -> SeedOutcome:
+        data, labels, weights = self.prepared, self.labels, None
+        if truth is not None:
+            labels = np.where(truth >= 0, truth, labels)
+            weights = np.where(truth >= 0, self.settings.label_weight, 1.0)
+        return supervision.fit(
+            data.tokens,
+            labels,
+            places=data.places,
+            starts=data.starts,
+            spared=self.reader.spared,
+            weights=weights,
+            folder=folder,
+        )
+
+
+def _rows(reader: TextReader, texts: list[str]) -> np.ndarray:
+    """Returns documents as rows of ids, in as little memory as that takes."""
+    parts = []
+    for first in range(0, len(texts), _ROWS):
+        tokens = compact_tokens(reader.rows(texts[first : first + _ROWS]).tokens)
+        used = np.flatnonzero((tokens != PADDING).any(axis=0))
+        parts.append(tokens[:, : int(used[-1]) + 1 if used.size else 1].copy())
+    width = max(part.shape[1] for part in parts)
+    dtype = np.result_type(*(part.dtype for part in parts))
+    found = np.full([len(texts), width], PADDING, dtype)
+    first = 0
+    for part in parts:
+        found[first : first + len(part), : part.shape[1]] = part
+        first += len(part)
+    return found

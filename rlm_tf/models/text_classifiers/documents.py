@@ -1,0 +1,129 @@
+"""Documents of a procedure, and batches of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from rlm_tf.data.labelled.document_batches import DocumentBatches, compact_tokens
+from rlm_tf.layers.text.word_deletion import WordDeletion
+from rlm_tf.training.resumable_batches import ResumableBatches
+
+# Documents whose words are deleted at once.
+_ROWS = 4096
+
+
+class Documents(NamedTuple):
+    """What a procedure is given.
+
+    Attributes:
+        tokens: uint16 or int32 `[N, T]`.
+        labels: int `[N]`, -1: none.
+        places: bool `[N, T]`, where seeds are; None: not known.
+        starts: bool `[N, T]`, pieces that begin a word; None: all do.
+        spared: Ids that are no words.
+        weights: float `[N]`, of documents in losses; None: all alike.
+    """
+
+    tokens: np.ndarray
+    labels: np.ndarray
+    places: Any
+    starts: Any
+    spared: Collection[int]
+    weights: Any = None
+
+    @classmethod
+    def checked(
+        cls,
+        name: str,
+        tokens: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        *,
+        places: npt.ArrayLike | None = None,
+        starts: npt.ArrayLike | None = None,
+        spared: Collection[int] = (),
+        weights: npt.ArrayLike | None = None,
+    ) -> Documents:
+        """Returns documents; raises ValueError unless all belongs together."""
+        given = {"places": places, "starts": starts}
+        arrays = {
+            argument: None if value is None else np.asarray(value, bool)
+            for argument, value in given.items()
+        }
+        rows, own = compact_tokens(tokens), np.asarray(labels)
+        if rows.ndim != 2 or own.shape != rows.shape[:1]:
+            raise ValueError(
+                f"{name}: `tokens` must be [N, T] and `labels` [N], found "
+                f"{list(rows.shape)} and {list(own.shape)}."
+            )
+        for argument, value in arrays.items():
+            if value is not None and value.shape != rows.shape:
+                raise ValueError(
+                    f"{name}: `{argument}` must be {list(rows.shape)}, as the tokens, "
+                    f"found {list(value.shape)}."
+                )
+        of = None if weights is None else np.asarray(weights, np.float32)
+        if of is not None and not (of.shape == own.shape and (of >= 0).all()):
+            raise ValueError(
+                f"{name}: `weights` must be {list(own.shape)} numbers from 0 on, found "
+                f"{list(of.shape)}."
+            )
+        if not (own >= 0).any():
+            raise ValueError(f"{name}: no document has a label.")
+        return cls(rows, own, arrays["places"], arrays["starts"], spared, of)
+
+    def batches(
+        self,
+        rows: np.ndarray,
+        labels: np.ndarray,
+        batch_size: int,
+        seed: int,
+        deletion: Mapping[str, Any] | None,
+    ) -> ResumableBatches:
+        """Returns batches of some documents.
+
+        Args:
+            rows: int `[M]`, which.
+            labels: int `[M]`, what is learnt of them.
+            batch_size: Documents of a batch.
+            seed: Of their order, and of deletion.
+            deletion: Options of `WordDeletion`; None: nothing is deleted.
+        """
+        weights = None
+        if self.weights is not None:
+            # What is learnt of a document that had no label weighs as any other.
+            weights = np.where(self.labels[rows] >= 0, self.weights[rows], 1.0)
+        own = DocumentBatches(
+            self.tokens[rows], labels, batch_size, weights=weights, seed=seed
+        )
+        if deletion is None:
+            return ResumableBatches(own)
+        return ResumableBatches(own, transform=self._deletion(rows, seed, deletion))
+
+    def corrupted(
+        self, rows: np.ndarray, seed: int, deletion: Mapping[str, Any]
+    ) -> np.ndarray:
+        """Returns what is left of documents in the first epoch, int32 `[M, T]`."""
+        transform = self._deletion(rows, seed, deletion)
+        found = [
+            transform.without(
+                tf.constant(self.tokens[rows[first : first + _ROWS]], tf.int32),
+                tf.range(first, min(first + _ROWS, len(rows))),
+                0,
+            )[0].numpy()
+            for first in range(0, len(rows), _ROWS)
+        ]
+        return np.concatenate(found)
+
+    def _deletion(
+        self, rows: np.ndarray, seed: int, options: Mapping[str, Any]
+    ) -> WordDeletion:
+        places, starts = (
+            None if each is None else each[rows] for each in (self.places, self.starts)
+        )
+        given = {"seed": seed, "spared": self.spared, **options}
+        return WordDeletion(places=places, starts=starts, **given)
