@@ -7,6 +7,7 @@ import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 
 from experiments.kit.seed_procedure import SeedData, tfidf
+from rlm_tf.labelling import majority_vote, seed_votes
 
 
 def peer(arm: str, data: SeedData, seed: int) -> np.ndarray:
@@ -25,9 +26,9 @@ def peer(arm: str, data: SeedData, seed: int) -> np.ndarray:
     matches = rule.match(data.documents.texts)
     if arm == "rule":
         return matches.labels
-    votes = _votes(data)
+    votes = seed_votes(rule, matches)
     if arm == "majority-vote":
-        return _majority(votes, len(rule.class_names))
+        return majority_vote(votes, len(rule.class_names))
     texts = tfidf(data)
     labels = np.where(data.pool, matches.labels, -1)
     if arm == "linear-sklearn":
@@ -35,21 +36,6 @@ def peer(arm: str, data: SeedData, seed: int) -> np.ndarray:
     if arm == "snorkel":
         return _learnt(texts, _snorkel(votes, data, seed))
     return _learnt(texts, _filtered(texts, labels, seed))
-
-
-def _votes(data: SeedData) -> np.ndarray:
-    """Returns a vote of each seed, int `[N, S]`, -1 where it says nothing."""
-    rule = data.documents.rule()
-    hits = rule.match(data.documents.texts).hits.toarray() > 0
-    classes = np.array([seed.class_index for seed in rule.seeds])
-    return np.where(hits, classes, -1)
-
-
-def _majority(votes: np.ndarray, classes: int) -> np.ndarray:
-    counts = np.stack([(votes == c).sum(axis=1) for c in range(classes)], axis=1)
-    best = counts.max(axis=1)
-    tied = (counts == best[:, np.newaxis]).sum(axis=1) > 1
-    return np.where((best > 0) & ~tied, counts.argmax(axis=1), -1)
 
 
 def _learnt(texts: scipy.sparse.csr_matrix, labels: np.ndarray) -> np.ndarray:

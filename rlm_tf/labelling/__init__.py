@@ -31,6 +31,7 @@ from rlm_tf.labelling.selection import (
     select_confident,
 )
 from rlm_tf.labelling.suggestions import SuggestedSeed, suggest_seeds
+from rlm_tf.labelling.votes import Votes, majority_vote, read_wrench, seed_votes
 from rlm_tf.labelling.word_list import WordList, seed_places
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Spread",
     "SuggestedSeed",
     "ToLabel",
+    "Votes",
     "WordList",
     "accuracy_from_labels",
     "best_deletion_ratio",
@@ -54,14 +56,17 @@ __all__ = [
     "confident_joint",
     "deletion_counts",
     "fixed_count_deletion_rate",
+    "majority_vote",
     "normalised_loss_scores",
     "random_flip",
+    "read_wrench",
     "rule_statistics",
     "seed_agreement",
     "seed_deletion_rate",
     "seed_pieces",
     "seed_places",
     "seed_statistics",
+    "seed_votes",
     "select_by_learning_order",
     "select_confident",
     "suggest_seeds",

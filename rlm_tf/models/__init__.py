@@ -61,6 +61,7 @@ from rlm_tf.models.text_classifiers.kinds import word_classifier
 from rlm_tf.models.text_classifiers.seed_supervision import SeedOutcome, SeedSupervision
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.models.text_classifiers.text_reader import TextReader
+from rlm_tf.models.text_classifiers.word_replacement import replace_words
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import (
     Term,
@@ -123,6 +124,7 @@ __all__ = [
     "published_reinforce_ratio",
     "ratio_from_coefficient",
     "read_bert",
+    "replace_words",
     "width_for_budget",
     "word_classifier",
 ]

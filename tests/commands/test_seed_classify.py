@@ -229,6 +229,45 @@ def test_the_embedded_corpus_and_other_encoders(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.landing
+def test_odd_documents_and_seeds(tmp_path):
+    """One text has a class alone; others are equal, huge, empty, or hold NUL bytes."""
+    texts = ["ship"] * 30 + ["a tree"] + ["the wave"] * 9
+    texts += ["wave " * 200_000, "", "!?", "nul\x00byte", "a 'quoted'\ttext"]
+    with open(tmp_path / "corpus.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"text": text}) + "\n" for text in texts)
+    seeds = {"sea": ["ship", "the", "gun"], "wood": ["tree"], "air": ["gun", "wave"]}
+    (tmp_path / "seeds.json").write_text(json.dumps(seeds))
+    given = settings.SeedClassifySettings(
+        texts=str(tmp_path / "corpus.jsonl"),
+        seed_words=str(tmp_path / "seeds.json"),
+        output_dir=str(tmp_path / "out"),
+        epochs=1,
+        iterations=1,
+    )
+    settings.check_seed_classify_settings(given)
+    running.run(given)
+    found = json.loads((tmp_path / "out" / "report.json").read_text())
+    told = " ".join(found["warnings"])
+    assert "no document has the seeds gun" in told
+    assert "stop words tell no class: the" in told
+    assert "'gun' is a seed of air and sea" in told
+    assert found["documents"] == 45 and found["classes"][2]["by_seeds"] == 1
+    rows = _rows(tmp_path / "out" / "predictions.csv")[1:]
+    assert [row[1] for row in rows[41:43]] == ["", ""] and rows[43][1] != ""
+    # All in one class of one text: nothing can be judged without it.
+    few = dataclasses.replace(given, overwrite=True, output_dir=str(tmp_path / "few"))
+    (tmp_path / "corpus.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in ("ship", "tree", "wave"))
+    )
+    running.run(few)
+    found = json.loads((tmp_path / "few" / "report.json").read_text())
+    assert (
+        found["labelled"] == 3 and found["estimates"]["documents_where_seeds_meet"] == 0
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.landing
 def test_an_encoder_that_was_trained_before(files, tmp_path):
     """Its pieces of words are read, whole seeds deleted, strings answered."""
     text = "\n".join(_texts()[:100] * 3)

@@ -24,6 +24,7 @@ from rlm_tf.commands.seeds.settings import RESULTS, SETTINGS, SeedClassifySettin
 from rlm_tf.commands.seeds.training import Trainer
 from rlm_tf.file_errors import naming
 from rlm_tf.labelling import Matches, SeedRule, ToLabel, choose_to_label
+from rlm_tf.labelling.rule_statistics import english_stop_words
 from rlm_tf.models import SeedOutcome
 from rlm_tf.serving import export_text_classifier
 
@@ -107,6 +108,10 @@ class Run:
         dead = [seed.text for seed, n in zip(rule.seeds, hits, strict=True) if not n]
         if dead:
             self.warnings.append(f"no document has the seeds {', '.join(dead)}")
+        stops = english_stop_words()
+        plain = [seed.text for seed in rule.seeds if {*seed.tokens} <= {*stops}]
+        if plain:
+            self.warnings.append(f"stop words tell no class: {', '.join(plain)}")
         for text, names in rule.shared_seeds.items():
             self.warnings.append(f"{text!r} is a seed of {' and '.join(names)}")
         counts = np.bincount(

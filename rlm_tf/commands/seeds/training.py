@@ -42,6 +42,8 @@ _EPOCHS, _STEPS, _MOST_EPOCHS = 8, 400, 100
 _ENCODER_EPOCHS, _ENCODER_STEPS, _ENCODER_RATE, _ENCODER_DROPOUT = 3, 300, 1e-3, 0.1
 _WARM_UP = 0.06
 _TRAIN_FOLDS, _JUDGE_FOLDS = 3, 5
+# Documents of which a word may be in one alone.
+_FEW = 100
 # Documents that are cut at once.
 _ROWS = 8192
 
@@ -92,7 +94,11 @@ class Trainer:
         self.folder = folder
         self._is_of_words = settings.encoder in KINDS
         if self._is_of_words:
-            words = WordList.build(texts, max_size=settings.max_size)
+            words = WordList.build(
+                texts,
+                max_size=settings.max_size,
+                min_documents=2 if len(texts) > _FEW else 1,
+            )
             self.reader = TextReader(words, settings.length)
         else:
             trained = load_encoder(settings.encoder)

@@ -12,7 +12,7 @@ import numpy as np
 
 from rlm_tf.checks import check_option
 from rlm_tf.data.labelled.published_files import find_published
-from rlm_tf.data.labelled.table_files import read_table
+from rlm_tf.data.labelled.table_files import column, read_table
 from rlm_tf.data.text.text_files import read_bytes
 
 Path = str | os.PathLike[str]
@@ -60,6 +60,11 @@ _AG_CLASSES = {
     "Business": "business",
     "Sci/Tech": "technology",
 }
+_NYT_FOLDERS = ("nyt",)
+_NYT_SOURCE = (
+    "your own copy of the New York Times articles of ConWea (Mekala and Shang 2020), "
+    "df.pkl, written as a table with the columns text and label"
+)
 _RT_SOURCE = "the Cornell page of movie review data, rt-polaritydata.tar.gz"
 
 
@@ -73,7 +78,8 @@ def load_documents(
     `20newsgroups-fine` (16,468 in 17: without talk.politics.misc and
     talk.religion.misc, too); `ag-news` (120,000 in 4), `ag-news-test` (7,600),
     `ag-news-sample` (5,000) and `ag-news-descriptions` (10,001) of its training rows;
-    `rotten-tomatoes` (10,662 in 2).
+    `rotten-tomatoes` (10,662 in 2); `nyt-coarse` and `nyt-fine` (13,081 in 5 and 26)
+    from a copy of one's own, `nyt/coarse.csv` and `nyt/fine.csv` (text, label).
 
     Args:
         name: Of the above.
@@ -218,6 +224,15 @@ def _rotten_tomatoes(data_dir: Path | None) -> tuple[list[str], list[str], int]:
     return texts, classes, 10_662
 
 
+def _nyt(kind: str, data_dir: Path | None) -> tuple[list[str], list[str], int]:
+    """Reads a user's own copy: the articles are the New York Times'."""
+    path = find_published(_NAME, data_dir, _NYT_FOLDERS, f"{kind}.csv", _NYT_SOURCE)
+    header, rows = read_table(path)
+    places = [column(path, header, name) for name in ("text", "label")]
+    texts, classes = ([row[place] for row in rows] for place in places)
+    return texts, classes, 13_081
+
+
 _Read = Callable[[Any, str], tuple[list[str], list[str], int]]
 _READERS: Mapping[str, _Read] = {
     "20newsgroups": lambda d, view: _newsgroups(d, view, lambda g: g, 18_846),
@@ -228,6 +243,8 @@ _READERS: Mapping[str, _Read] = {
     "ag-news-sample": lambda d, _: _ag("ag-news-sample", d),
     "ag-news-descriptions": lambda d, _: _ag_descriptions(d),
     "rotten-tomatoes": lambda d, _: _rotten_tomatoes(d),
+    "nyt-coarse": lambda d, _: _nyt("coarse", d),
+    "nyt-fine": lambda d, _: _nyt("fine", d),
 }
 
 # === Seeds ===
@@ -239,6 +256,8 @@ _SEED_FILES = {
     "20newsgroups-coarse": (_NEWS_FOLDERS, "seedwords_lops_coarse_nomisc.json", _LOPS),
     "20newsgroups-fine": (_NEWS_FOLDERS, "seedwords_lops_fine_nomisc.json", _LOPS),
     "ag-news": (_AG_FOLDERS, "seedwords_lops.json", _LOPS),
+    "nyt-coarse": (_NYT_FOLDERS, "seedwords_coarse.json", _LOPS),
+    "nyt-fine": (_NYT_FOLDERS, "seedwords_fine.json", _LOPS),
 }
 # Of a study of ours, as none was published; the classes are those of the files.
 _RT_SEEDS = {

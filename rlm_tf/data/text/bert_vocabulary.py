@@ -14,6 +14,8 @@ from rlm_tf.data.text.vocabulary import Vocabulary
 # What published vocabularies call `ENCODER_RESERVED`.
 _PUBLISHED = ("[PAD]", "[UNK]", CLS, "[SEP]", MASK)
 _TOKENS, _CONFIG = "vocab.txt", "tokenizer_config.json"
+# The same of KerasHub's presets.
+_PRESET_TOKENS, _PRESET_CONFIG = "assets/tokenizer/vocabulary.txt", "tokenizer.json"
 
 
 class BertVocabulary(NamedTuple):
@@ -34,13 +36,16 @@ def bert_vocabulary(folder: str | pathlib.Path) -> BertVocabulary:
     Args:
         folder: With `vocab.txt`, a piece a line, and `tokenizer_config.json`, whose
             `do_lower_case` says which text the pieces are of; without: lower case, if
-            no piece has capitals.
+            no piece has capitals. Or a preset of KerasHub.
 
     Raises:
         FileNotFoundError: If there is no `vocab.txt`.
         ValueError: If a special token is missing, or a piece is doubled or empty.
     """
     path = pathlib.Path(folder) / _TOKENS
+    preset = pathlib.Path(folder) / _PRESET_TOKENS
+    if preset.is_file() and not path.is_file():
+        path = preset
     if not path.is_file():
         raise FileNotFoundError(
             f"bert_vocabulary: {folder} has no {_TOKENS}; expected the folder of a "
@@ -69,5 +74,10 @@ def _is_lower(path: pathlib.Path, pieces: list[str]) -> bool:
         said = json.loads(config.read_text(encoding="utf-8")).get("do_lower_case")
         if said is not None:
             return bool(said)
+    preset = path.parents[2] / _PRESET_CONFIG
+    if path.name != _TOKENS and preset.is_file():
+        own = json.loads(preset.read_text(encoding="utf-8")).get("config", {})
+        if own.get("lowercase") is not None:
+            return bool(own["lowercase"])
     words = (piece for piece in pieces if not piece.startswith("["))
     return all(piece == piece.lower() for piece in words)

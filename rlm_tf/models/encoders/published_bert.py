@@ -14,6 +14,7 @@ from rlm_tf.layers.transformer.transformer_encoder import TransformerEncoder
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_PRESET_WEIGHTS = "model.weights.h5"
 # What checkpoints call the activation, and what the encoder does.
 _ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh"}
 _HEAD = "cls.predictions."
@@ -35,15 +36,17 @@ class PublishedBert(NamedTuple):
 
 
 def read_bert(folder: str | pathlib.Path, **options: Any) -> PublishedBert:
-    """Reads a BERT checkpoint in Hugging Face's layout, to be used like one of ours.
+    """Reads a published BERT, to be used like an encoder of ours.
 
     Its tokens have other numbers than published, padding, unknown, [CLS], [SEP] and
     [MASK] in front, and the rows of its embeddings follow them. `gelu` is the exact
     one, where `TransformerEncoder.from_checkpoint` has KerasHub's approximation.
 
     Args:
-        folder: With `config.json`, `model.safetensors`, `vocab.txt` and, if there is
-            one, `tokenizer_config.json`.
+        folder: In Hugging Face's layout, with `config.json`, `model.safetensors`,
+            `vocab.txt` and, if there is one, `tokenizer_config.json`; or a preset of
+            KerasHub, with `config.json`, `model.weights.h5` and its tokenizer's files,
+            of which no head of masked words is read.
         **options: Of `TransformerEncoder`, such as `dropout`.
 
     Raises:
@@ -55,6 +58,10 @@ def read_bert(folder: str | pathlib.Path, **options: Any) -> PublishedBert:
     vocabulary, rows = bert_vocabulary(folder)
     config = _config(folder)
     name = config.get("hidden_act", "gelu")
+    if "registered_name" in config:
+        # A preset of KerasHub, whose GELU is the approximate one.
+        name, config = "gelu_new", config["config"]
+        config = {"vocab_size": config["vocabulary_size"]}
     if name not in _ACTIVATIONS:
         raise ValueError(
             f"read_bert: {folder / _CONFIG} has hidden_act {name!r}; expected one of "
@@ -74,7 +81,8 @@ def read_bert(folder: str | pathlib.Path, **options: Any) -> PublishedBert:
 
 def weights_of(folder: str | pathlib.Path) -> pathlib.Path:
     """Returns the path of a checkpoint's weights."""
-    return pathlib.Path(folder) / _WEIGHTS
+    preset = pathlib.Path(folder) / _PRESET_WEIGHTS
+    return preset if preset.is_file() else pathlib.Path(folder) / _WEIGHTS
 
 
 def _config(folder: pathlib.Path) -> dict[str, Any]:
@@ -88,7 +96,7 @@ def _read_head(
     folder: pathlib.Path, model: MaskedLanguageModel, rows: np.ndarray
 ) -> bool:
     """Gives a model the head of a checkpoint; returns whether there is one."""
-    if not weights_of(folder).is_file():
+    if not (folder / _WEIGHTS).is_file():
         return False
     from safetensors import safe_open
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_tf.checks import check_integer, check_option, check_range
+from rlm_tf.data.labelled.document_batches import compact_tokens
 from rlm_tf.labelling.folds import document_folds
 from rlm_tf.labelling.selection import (
     normalised_loss_scores,
@@ -161,6 +162,7 @@ class SeedSupervision:
         starts: npt.ArrayLike | None = None,
         spared: Collection[int] = (),
         weights: npt.ArrayLike | None = None,
+        probe_tokens: npt.ArrayLike | None = None,
         folder: str | pathlib.Path | None = None,
     ) -> SeedOutcome:
         """Runs the procedure on documents.
@@ -172,6 +174,10 @@ class SeedSupervision:
             starts: bool `[N, T]`, pieces that begin a word; None: words are tokens.
             spared: Ids that are no words (`TextReader.spared`).
             weights: float `[N]`, of documents with labels in the loss; None: all alike.
+            probe_tokens: int `[N, T]`, what the probe learns from in place of `tokens`,
+                which it judges all the same: documents with other words
+                (`replace_words`, paraphrases), and no `probe_deletion` then; None:
+                `tokens`.
             folder: Where trainings are kept, so that a killed run goes on; None: they
                 are not.
 
@@ -187,13 +193,21 @@ class SeedSupervision:
             spared=spared,
             weights=weights,
         )
+        if probe_tokens is not None and np.shape(probe_tokens)[:1] != data.labels.shape:
+            raise ValueError(
+                f"{type(self).__name__}.fit: `probe_tokens` must be as many rows as "
+                f"`tokens`, {len(data.labels)}, found {np.shape(probe_tokens)}."
+            )
         place = None if folder is None else pathlib.Path(folder)
         confidence = np.full(len(data.labels), np.nan)
         labelled = np.flatnonzero(data.labels >= 0)
         if self.select == "all":
             selected = data.labels >= 0
         else:
-            said = self._probe(data, labelled, place)
+            learnt = data
+            if probe_tokens is not None:
+                learnt = data._replace(tokens=compact_tokens(probe_tokens))
+            said = self._probe(data, learnt, labelled, place)
             scores, chosen = self._selected(said, data.labels[labelled], labelled)
             confidence[labelled] = scores
             selected = np.zeros(len(data.labels), bool)
@@ -289,14 +303,18 @@ class SeedSupervision:
     # === Parts ===
 
     def _probe(
-        self, data: Documents, labelled: np.ndarray, folder: pathlib.Path | None
+        self,
+        data: Documents,
+        learnt: Documents,
+        labelled: np.ndarray,
+        folder: pathlib.Path | None,
     ) -> Said:
         """Returns what a probe says that was trained on all labels."""
         tokens, labels = data.tokens[labelled], data.labels[labelled]
         seed = self._seed(0)
         if self.corrupted and self.probe_deletion is not None:
             tokens = data.corrupted(labelled, seed, self.probe_deletion)
-        batches = data.batches(
+        batches = learnt.batches(
             labelled, labels, self.batch_size, seed, self.probe_deletion
         )
         _, said = train(

@@ -105,6 +105,22 @@ def test_seeds(tmp_path):
     with pytest.raises(ValueError, match="has not lists of words by class"):
         load_seeds("ag-news", tmp_path)
     assert [*load_seeds("rotten-tomatoes")] == ["neg", "pos"]
+
+
+def test_a_copy_of_ones_own_of_the_new_york_times(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no coarse\.csv .* your own copy of"):
+        load_documents("nyt-coarse", tmp_path)
+    (tmp_path / "nyt").mkdir()
+    (tmp_path / "nyt" / "fine.csv").write_text('text,label\n"a, b",golf\nc,music\n')
+    with pytest.raises(ValueError, match="nyt-fine has 13,081 documents as published"):
+        load_documents("nyt-fine", tmp_path)
+    texts, classes, _ = documents._nyt("fine", tmp_path)
+    assert (texts, classes) == (["a, b", "c"], ["golf", "music"])
+    (tmp_path / "nyt" / "seedwords_fine.json").write_text('{"golf": ["golf"]}')
+    assert load_seeds("nyt-fine", tmp_path) == {"golf": ["golf"]}
+
+
+def test_unknown_names_and_views(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"seedwords_conwea_fine\.json"):
         load_seeds("20newsgroups", tmp_path)
     with pytest.raises(ValueError, match="name"):

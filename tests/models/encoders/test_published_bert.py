@@ -12,7 +12,7 @@ from rlm_tf.layers import TransformerEncoder
 from rlm_tf.models import read_bert
 from rlm_tf.serving import export_encoder
 from tests.data.text.test_word_pieces import WORDS
-from tests.layers.transformer.published import write_bert
+from tests.layers.transformer.published import backbone_of, write_bert
 
 
 def _gelu(x):
@@ -91,3 +91,27 @@ def test_it_is_exported_and_fills_masks(tmp_path):
     logits[bert.vocabulary.eos_id] = -np.inf
     best = [bert.vocabulary.decode([i]) for i in np.argsort(-logits)[:3]]
     assert [token.decode() for token in tokens] == best
+
+
+def test_a_preset_of_keras_hub(tmp_path):
+    from keras_hub.tokenizers import BertTokenizer
+
+    backbone = backbone_of(vocabulary_size=len(WORDS))
+    backbone.save_to_preset(str(tmp_path))
+    pieces = tmp_path / "pieces.txt"
+    pieces.write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    BertTokenizer(str(pieces), lowercase=True).save_to_preset(str(tmp_path))
+    pieces.unlink()
+    found = read_bert(tmp_path, dropout=0.0)
+    assert not found.has_head and found.vocabulary.rule == "wordpiece-lower"
+    ids = found.vocabulary.encode("the ships")
+    rows = {name: i for i, name in enumerate(WORDS)}
+    published = np.array([[rows["the"], rows["ship"], rows["##s"]]])
+    given = {
+        "token_ids": published,
+        "segment_ids": np.zeros_like(published),
+        "padding_mask": np.ones_like(published),
+    }
+    expected = backbone(given)["sequence_output"]
+    ours = found.model.encoder(np.array([ids]))
+    np.testing.assert_allclose(ours, expected, atol=1e-4)
