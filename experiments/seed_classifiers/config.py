@@ -49,7 +49,13 @@ _MAIN = ClassifiersConfig()
 PRESETS = {
     # Seconds: does everything run?
     "smoke": ClassifiersConfig(
-        sets=(PLANTED,), encoder="linear", length=16, epochs=2, rate=0.05, iterations=1
+        sets=(PLANTED,),
+        encoder="linear",
+        length=16,
+        epochs=2,
+        rate=0.05,
+        iterations=1,
+        arms=("vanilla", "o2u", "lops", "random-deletion", "ours-selected"),
     ),
     "small": _MAIN,
     # Other seeds than those of the comparison.

@@ -51,7 +51,11 @@ class SelectionConfig(SeedStudyConfig):
 PRESETS = {
     # Seconds: does everything run?
     "smoke": SelectionConfig(
-        sets=(PLANTED,), encoder="averaged", length=16, epochs=2, rate=0.05
+        sets=(PLANTED,),
+        length=16,
+        epochs=2,
+        rate=0.05,
+        probes=("vanilla", "random-flip", "on-corrupted", "mc-dropout-3", "early-1"),
     ),
     "small": SelectionConfig(sets=("ag-news", "20news-coarse")),
 }

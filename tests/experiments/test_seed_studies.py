@@ -347,7 +347,7 @@ def test_every_preset_can_be_run():
     ("name", "said"),
     [
         ("seed_labels", "| planted |  | words, abstain | 400 | 3 |"),
-        ("seed_selection", "| planted | mc-dropout-10 | 1 |"),
+        ("seed_selection", "| planted | mc-dropout-3 | 1 |"),
         ("seed_classifiers", "| planted | ours-selected | 1 |"),
         ("seed_estimates", "| planted | both, weight 10 | 20 |"),
         ("seed_backdoor", "| planted | 10 | dropout-2d | 1 |"),
