@@ -169,16 +169,29 @@ class SeedRule:
             tokens: Of the text, in order, as this rule cuts it.
         """
         found = []
-        place, end = 0, len(tokens)
-        while place < end:
-            numbers = self._at(tokens, place)
-            if not numbers:
-                place += 1
+        behind = 0
+        for place in self._places(tokens):
+            # Within the seed before.
+            if place < behind:
                 continue
-            length = len(self.seeds[numbers[0]].tokens)
-            found.append((place, length, numbers))
-            place += length
+            numbers = self._at(tokens, place)
+            if numbers:
+                length = len(self.seeds[numbers[0]].tokens)
+                found.append((place, length, numbers))
+                behind = place + length
         return found
+
+    def _places(self, tokens: Sequence[str]) -> list[int]:
+        """Returns where the first words of seeds are."""
+        firsts = self._by_first
+        if not self._by_prefix:
+            return [i for i, token in enumerate(tokens) if token in firsts]
+        starts = [*self._by_prefix.items()]
+        return [
+            i
+            for i, token in enumerate(tokens)
+            if token in firsts or any(token[:n] in by_text for n, by_text in starts)
+        ]
 
     def _at(self, tokens: Sequence[str], place: int) -> list[int]:
         """Returns the longest seeds that begin at a place."""
@@ -216,12 +229,11 @@ class SeedRule:
         number = 0
         for text in texts:
             tokens = tokens_of(text, self.tokenisation)
-            if self._may_occur(tokens):
-                for _, _, numbers in self.occurrences(tokens):
-                    rows += [number] * len(numbers)
-                    columns += numbers
-                    classes = {self.seeds[i].class_index for i in numbers}
-                    cells += [(number, own) for own in classes]
+            for _, _, numbers in self.occurrences(tokens):
+                rows += [number] * len(numbers)
+                columns += numbers
+                classes = {self.seeds[i].class_index for i in numbers}
+                cells += [(number, own) for own in classes]
             if self.ties == "random":
                 keys.append(text.encode("utf-8", "surrogatepass"))
             number += 1
@@ -233,17 +245,6 @@ class SeedRule:
         np.add.at(counts, tuple(np.array(cells, np.int64).reshape(-1, 2).T), 1)
         labels, tied = self._labels(counts, keys)
         return Matches(labels, counts, tied, hits)
-
-    def _may_occur(self, tokens: Sequence[str]) -> bool:
-        """Whether a text has the first word of a seed."""
-        distinct = set(tokens)
-        if not distinct.isdisjoint(self._by_first):
-            return True
-        return any(
-            token[:size] in by_text
-            for size, by_text in self._by_prefix.items()
-            for token in distinct
-        )
 
     def _labels(
         self, counts: np.ndarray, keys: Sequence[bytes]
