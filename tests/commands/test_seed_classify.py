@@ -218,6 +218,14 @@ def test_the_embedded_corpus_and_other_encoders(tmp_path):
     assert len(corpus.texts) > 1000 and min(map(len, corpus.texts)) >= 60
     rule = reading.read_rule(given.seed_words)
     texts = corpus.texts[:60]
+    both = ["unicode of an integer", *texts]
+    counts = {}
+    for deletion in ("seeds", "all_seeds"):
+        own = dataclasses.replace(given, deletion=deletion, length=20)
+        trainer = training.Trainer(own, rule, both, rule.match(both), tmp_path)
+        counts[deletion] = int(trainer.prepared.places[0].sum())
+    # Of a tie no seed is of the own label.
+    assert counts == {"seeds": 0, "all_seeds": 2}
     for encoder in ("averaged", "convolutional", "recurrent"):
         own = dataclasses.replace(given, encoder=encoder, length=20)
         trainer = training.Trainer(own, rule, texts, rule.match(texts), tmp_path)
@@ -348,7 +356,7 @@ def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
     ("changes", "message"),
     [
         ({"texts": None}, "needs --texts"),
-        ({"deletion": "all"}, "--deletion must be one of random, seeds, none"),
+        ({"deletion": "all"}, "--deletion must be one of random, seeds, all_seeds"),
         ({"use_labels": "all"}, "--use_labels must be one of estimate, train, both"),
         ({"use_labels": "both"}, "--use_labels=both needs --labels"),
         ({"encoder": "bag"}, "--encoder must be one of linear, averaged"),

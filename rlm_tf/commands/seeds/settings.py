@@ -12,7 +12,7 @@ from rlm_tf.commands.settings import check_given, check_text_file
 SETTINGS = "settings.json"
 # Written last.
 RESULTS = "report.json"
-DELETIONS = ("random", "seeds", "none")
+DELETIONS = ("random", "seeds", "all_seeds", "none")
 USES = ("estimate", "train", "both")
 # As in `rlm_tf.models`, which would import TensorFlow.
 KINDS = ("linear", "averaged", "convolutional", "recurrent")
@@ -55,7 +55,7 @@ class SeedClassifySettings:
     )
     deletion: str = setting(
         "random",
-        f"Of words as it trains: {', '.join(DELETIONS)} (those of the own label).",
+        f"Of words as it trains: {', '.join(DELETIONS)} (of the own label, or of all).",
     )
     deletion_ratio: float | None = setting(
         None, "Share of the words that goes; none: the best one by the words' number."

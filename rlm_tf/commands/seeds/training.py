@@ -53,7 +53,7 @@ class Prepared(NamedTuple):
 
     Attributes:
         tokens: uint16 or int32 `[N, T]`, T that of the longest.
-        places: bool `[N, T]`, seeds of the own label.
+        places: bool `[N, T]`, seeds of the own label, or of all.
         starts: bool `[N, T]`, pieces that begin a word; None: all do.
         has_words: bool `[N]`.
     """
@@ -106,7 +106,7 @@ class Trainer:
         self.prepared = self._prepare(texts)
         self.ratio = settings.deletion_ratio
         self.deletion: dict[str, Any] | None = None
-        if settings.deletion == "seeds":
+        if settings.deletion in ("seeds", "all_seeds"):
             self.deletion, self.ratio = {"ratio": 0.0, "seeds": "only"}, None
         elif settings.deletion == "random":
             if self.ratio is None:
@@ -132,10 +132,11 @@ class Trainer:
         present = tokens != PADDING
         for own in reader.spared:
             present &= tokens != own
+        own = None if self.settings.deletion == "all_seeds" else self.labels
         if isinstance(reader.words, WordList):
-            places = seed_places(self.rule, texts, length, self.labels)
+            places = seed_places(self.rule, texts, length, own)
             return Prepared(tokens, places, None, present.any(axis=1))
-        found = seed_pieces(self.rule, reader.words, tokens, self.labels)
+        found = seed_pieces(self.rule, reader.words, tokens, own)
         return Prepared(tokens, found.places, found.starts, present.any(axis=1))
 
     def describe(self) -> str:
