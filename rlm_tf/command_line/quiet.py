@@ -29,13 +29,8 @@ def silence_tensorflow() -> None:
     sys.excepthook = _show
     # absl is going to give the root logger the verbosity that is set below, and would
     # put a line of the source before what is said.
-    logger = logging.getLogger("rlm_tf")
-    logger.setLevel(logging.INFO)
-    if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(_Plain())
-        logger.addHandler(handler)
-        logger.propagate = False
+    logging.getLogger("rlm_tf").setLevel(logging.INFO)
+    absl.logging.get_absl_handler().setFormatter(_Plain())
     if int(os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") or 0) < 3:
         return
     absl.logging.set_verbosity(absl.logging.ERROR)

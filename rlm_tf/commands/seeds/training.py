@@ -130,13 +130,13 @@ class Trainer:
         tokens = _rows(reader, texts)
         length = tokens.shape[1]
         present = tokens != PADDING
-        for own in reader.spared:
-            present &= tokens != own
-        own = None if self.settings.deletion == "all_seeds" else self.labels
+        for token in reader.spared:
+            present &= tokens != token
+        whose = None if self.settings.deletion == "all_seeds" else self.labels
         if isinstance(reader.words, WordList):
-            places = seed_places(self.rule, texts, length, own)
+            places = seed_places(self.rule, texts, length, whose)
             return Prepared(tokens, places, None, present.any(axis=1))
-        found = seed_pieces(self.rule, reader.words, tokens, own)
+        found = seed_pieces(self.rule, reader.words, tokens, whose)
         return Prepared(tokens, found.places, found.starts, present.any(axis=1))
 
     def describe(self) -> str:
