@@ -22,6 +22,10 @@ TOPICS = {
     "serving": ("serving",),
     "bmi": ("awd", "mixture-memory", "information"),
     "encoders": ("encoders", "finetuning"),
+    "distillation": ("distillation", "store", "losses", "language-distillation"),
+    "seeds": (
+        *("seed-matching", "seed-linear", "seed-step", "seed-serving", "seed-tool"),
+    ),
     "latents": ("latents", "latent-memory"),
     "small_tasks": ("grid", "logistic"),
 }
