@@ -1,6 +1,6 @@
 """A trigger planted in training documents, and deletion against it.
 
-    python -m experiments.seed_backdoor --preset=small --seeds=1,2,3,4,5
+    python -m experiments.seed_backdoor --preset=small --seeds=1,2,3
 
 A rare word is put into a share of the training documents of other classes, which are
 relabelled as the target. Clean accuracy, how often the word brings a document to the
