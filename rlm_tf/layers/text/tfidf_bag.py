@@ -13,6 +13,10 @@ from rlm_tf.checks import check_integer
 from rlm_tf.labelling.word_list import PADDING, UNKNOWN
 
 
+# Documents whose words are counted at once.
+_ROWS = 4096
+
+
 @keras.saving.register_keras_serializable("rlm_tf")
 class TfidfBag(keras.layers.Layer):
     """Sums the vectors of a document's words, each weighed by tf-idf.
@@ -77,11 +81,14 @@ class TfidfBag(keras.layers.Layer):
         if not self.built:
             self.build()
         rows = np.asarray(tokens)
-        owner = np.broadcast_to(np.arange(len(rows))[:, np.newaxis], rows.shape)
-        distinct = np.unique(owner.ravel() * self.vocabulary_size + rows.ravel())
-        documents = np.bincount(
-            distinct % self.vocabulary_size, minlength=self.vocabulary_size
-        )
+        size = self.vocabulary_size
+        documents = np.zeros(size, np.int64)
+        # Of some at once: a number of eight bytes is made of each token.
+        for first in range(0, len(rows), _ROWS):
+            own = rows[first : first + _ROWS]
+            owner = np.arange(len(own), dtype=np.int64)[:, np.newaxis]
+            distinct = np.unique(owner * size + own)
+            documents += np.bincount(distinct % size, minlength=size)
         idf = 1 + np.log((1 + len(rows)) / (1 + documents))
         idf[[PADDING, UNKNOWN]] = 0.0
         self.idf.assign(idf)
