@@ -12,7 +12,6 @@ import tensorflow as tf
 from rlm_tf.checks import check_integer
 from rlm_tf.labelling.word_list import PADDING, UNKNOWN
 
-
 # Documents whose words are counted at once.
 _ROWS = 4096
 
