@@ -141,4 +141,9 @@ class WordDeletion:
         return chosen & present
 
     def _rows(self, array: np.ndarray | None, ids: tf.Tensor) -> tf.Tensor | None:
-        return None if array is None else tf.gather(tf.constant(array), ids)
+        if array is None:
+            return None
+        # No part of a graph, which would be copied with all that is in it.
+        with tf.init_scope():
+            placed = tf.constant(array)
+        return tf.gather(placed, ids)
