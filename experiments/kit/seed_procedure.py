@@ -120,11 +120,11 @@ def drawn(
     return found
 
 
-def deletion_of(kind: str | None, data: SeedData) -> dict[str, Any] | None:
+def deletion_of(kind: str | None, ratio: float) -> dict[str, Any] | None:
     """Returns options of `WordDeletion`: of "seeds", "random", or None."""
     if kind == "seeds":
         return {"ratio": 0.0, "seeds": "only"}
-    return None if kind is None else {"ratio": data.ratio}
+    return None if kind is None else {"ratio": ratio}
 
 
 class CyclicRate(keras.callbacks.Callback):
@@ -200,8 +200,8 @@ def run_arm(
     who = kind.get("labels", "published")
     given: dict[str, Any] = {
         "select": kind["select"],
-        "probe_deletion": deletion_of(kind.get("probe"), data),
-        "deletion": deletion_of(kind.get("final"), data),
+        "probe_deletion": deletion_of(kind.get("probe"), data.ratio),
+        "deletion": deletion_of(kind.get("final"), data.ratio),
         **options,
     }
     if kind["select"] == "loss":

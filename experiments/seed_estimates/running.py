@@ -104,7 +104,7 @@ def _without(config: EstimatesConfig, data: SeedData, seed: int) -> dict[str, An
             tokens,
             labels,
             folds=config.folds,
-            deletion=deletion_of(kind, data),
+            deletion=deletion_of(kind, data.ratio),
             places=data.places["words"][rows],
         )
         joint = confident_joint(labels[known], probs[known].astype(np.float64))
@@ -145,7 +145,7 @@ def _ours(
         data,
         seed,
         select="all",
-        deletion=deletion_of(deletion, data),
+        deletion=deletion_of(deletion, data.ratio),
         epochs=epochs,
     ).fit(
         data.tokens[rows],

@@ -14,7 +14,7 @@ from experiments.kit import machine
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.seed_documents import SeedDocuments, read_documents
-from experiments.kit.seed_procedure import drawn, packed, scores
+from experiments.kit.seed_procedure import deletion_of, drawn, packed, scores
 from experiments.seed_transformer.config import ARMS, GRID, TransformerConfig
 from experiments.seed_transformer.encoders import classifier, read_encoder
 from rlm_tf.labelling import (
@@ -147,18 +147,13 @@ def _supervision(
         names = data.documents.class_names
         return classifier(config, data.encoder, data.reader, names, dropout, own)
 
-    def deletion(what: str | None) -> dict[str, Any] | None:
-        if what == "seeds":
-            return {"ratio": 0.0, "seeds": "only"}
-        return None if what is None else {"ratio": data.ratio}
-
     return SeedSupervision(
         functools.partial(make, None),
         probe=functools.partial(make, kind.get("dropout")),
         select=kind["select"],
         fraction=config.fraction,
-        probe_deletion=deletion(kind.get("probe")),
-        deletion=deletion(kind.get("final")),
+        probe_deletion=deletion_of(kind.get("probe"), data.ratio),
+        deletion=deletion_of(kind.get("final"), data.ratio),
         epochs=config.epochs,
         batch_size=config.batch_size,
         iterations=config.iterations,

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
 from rlm_tf.labelling.word_list import PADDING
-from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
+from rlm_tf.layers.text.word_vectors import word_vectors
 from rlm_tf.seeds import Seeds
 
 
@@ -65,17 +65,8 @@ class ConvolutionalText(keras.layers.Layer):
         self.dropout = dropout
         self.seed = seed
         seeds, policy = Seeds(seed, self), self.dtype_policy
-        self.embedding = keras.layers.Embedding(
-            vocabulary_size,
-            width,
-            embeddings_initializer=keras.initializers.RandomUniform(
-                -0.05, 0.05, seed=seeds.next()
-            ),
-            dtype=policy,
-            name="embedding",
-        )
-        self.dropout_layer = ReplicaDropout(
-            dropout, seed=seeds.next(), dtype=policy, name="dropout"
+        self.embedding, self.dropout_layer = word_vectors(
+            vocabulary_size, width, dropout, seeds, policy
         )
         self.convolutions = [
             keras.layers.Conv1D(

@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
 from rlm_tf.labelling.word_list import PADDING
-from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.recurrent.cell_copies import copy_cell
 from rlm_tf.layers.recurrent.recurrent import Recurrent
 from rlm_tf.layers.recurrent.recurrent_cell import RecurrentCell
+from rlm_tf.layers.text.word_vectors import word_vectors
 from rlm_tf.nested_config import NestedConfig
 from rlm_tf.seeds import Seeds
 
@@ -67,17 +67,8 @@ class RecurrentText(NestedConfig, keras.layers.Layer):
         self.jit_loop = jit_loop
         self.seed = seed
         seeds, policy = Seeds(seed, self), self.dtype_policy
-        self.embedding = keras.layers.Embedding(
-            vocabulary_size,
-            width,
-            embeddings_initializer=keras.initializers.RandomUniform(
-                -0.05, 0.05, seed=seeds.next()
-            ),
-            dtype=policy,
-            name="embedding",
-        )
-        self.dropout_layer = ReplicaDropout(
-            dropout, seed=seeds.next(), dtype=policy, name="dropout"
+        self.embedding, self.dropout_layer = word_vectors(
+            vocabulary_size, width, dropout, seeds, policy
         )
         self.forwards, self.backwards = (
             Recurrent(
