@@ -5,8 +5,9 @@
 Parts: `real` (each corpus whole, as the paper has it), `gaps` (equal lengths, against
 the gap), `critics` (does the order of texts survive the critic?), `lengths` (against
 the length of the text), `controls` (words and sentences shuffled), `steps` (critics
-that are trained for longer) and `seed_1` and `seed_2` (gaps, lengths and controls
-with other first weights of critics).
+that are trained for longer), `seed_1` and `seed_2` (gaps, lengths and controls with
+other first weights of critics), and `far`, `far_1` and `far_2` (critics at a gap where
+the texts differ, trained for longer, by three seeds).
 """
 
 from __future__ import annotations

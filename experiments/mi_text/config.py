@@ -9,7 +9,19 @@ from rlm_tf.commands.information.settings import CRITICS
 
 # Parts that make `REPEATED` anew, and the seeds with which they do.
 OTHER_SEEDS = {"seed_1": 1, "seed_2": 2}
-PARTS = ("real", "gaps", "critics", "lengths", "controls", "steps", *OTHER_SEEDS)
+# The same of critics at a gap where texts differ, a part by itself as they are slow.
+FAR_SEEDS = {"far_1": 1, "far_2": 2}
+PARTS = (
+    "real",
+    "gaps",
+    "critics",
+    "lengths",
+    "controls",
+    "steps",
+    *OTHER_SEEDS,
+    "far",
+    *FAR_SEEDS,
+)
 REPEATED = ("gaps", "lengths", "controls")
 
 
@@ -39,6 +51,10 @@ class TextConfig:
         (0.7, 0.85), "Shares of positions that are dropped meanwhile."
     )
     steps_folds: int = setting(5, "The same of these.")
+    far_gap: int = setting(100, "At which critics are compared once more.")
+    far_steps: int = setting(12_000, "Most steps of these.")
+    far_dropout: float = setting(0.7, "Share of positions they drop meanwhile.")
+    far_folds: int = setting(3, "The same of each of these.")
     seed: int = setting(0, "Of critics, batches and shuffling.")
 
     def check(self) -> None:
@@ -60,12 +76,16 @@ class TextConfig:
                 )
         if self.folds < 3:
             raise ValueError(f"--folds must be at least 3, found {self.folds}.")
-        if min(self.segment, *self.lengths_of, *self.steps_of) < 1:
-            raise ValueError("--segment, --lengths_of and --steps_of must be positive.")
-        if any(not 0 <= rate < 1 for rate in self.steps_dropouts):
-            raise ValueError("--steps_dropouts must lie in [0, 1).")
-        if min(*self.gaps_of, self.gap, self.seed) < 0:
-            raise ValueError("--gap, --gaps_of and --seed must not be negative.")
+        if min(self.segment, self.far_steps, *self.lengths_of, *self.steps_of) < 1:
+            raise ValueError(
+                "--segment, --far_steps, --lengths_of and --steps_of must be positive."
+            )
+        if any(not 0 <= rate < 1 for rate in (*self.steps_dropouts, self.far_dropout)):
+            raise ValueError("--steps_dropouts and --far_dropout must lie in [0, 1).")
+        if min(*self.gaps_of, self.gap, self.far_gap, self.seed) < 0:
+            raise ValueError(
+                "--gap, --gaps_of, --far_gap and --seed must not be negative."
+            )
         if self.seed in OTHER_SEEDS.values():
             raise ValueError(
                 f"--seed must not be {self.seed}, which other parts have: "
@@ -90,6 +110,10 @@ PRESETS = {
         steps_of=(100,),
         steps_dropouts=(0.0,),
         steps_folds=2,
+        far_gap=3,
+        far_steps=100,
+        far_dropout=0.0,
+        far_folds=2,
     ),
     "small": TextConfig(),
 }

@@ -10,7 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.mi_text.config import OTHER_SEEDS, REPEATED, TextConfig
+from experiments.mi_text.config import (
+    FAR_SEEDS,
+    OTHER_SEEDS,
+    REPEATED,
+    TextConfig,
+)
 from rlm_tf.commands.information.estimating import CONTROLS, Job, estimates
 from rlm_tf.commands.information.sources import Streams
 from rlm_tf.data import load_corpus
@@ -40,20 +45,43 @@ def gaps(config: TextConfig, folder: pathlib.Path) -> Row:
 
 def critics(config: TextConfig, folder: pathlib.Path) -> Row:
     """Estimates corpora of one length by every critic."""
+    return {"rows": _by_critic(config, folder, config.gap, config.critics_folds)}
+
+
+def far(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Does the same at a gap where texts differ, training for longer."""
+    rows = _by_critic(
+        config,
+        folder,
+        config.far_gap,
+        config.far_folds,
+        most_steps=config.far_steps,
+        dropout=config.far_dropout,
+        control=False,
+    )
+    return {"rows": [{**row, "most_steps": config.far_steps} for row in rows]}
+
+
+def _by_critic(
+    config: TextConfig, folder: pathlib.Path, gap: int, computed: int, **options: Any
+) -> list[Row]:
+    """Returns the rows of corpora of one length at a gap, by every critic."""
     streams = _cut(_streams(config))
-    jobs = [Job(i, name, config.gap) for i, name in enumerate(streams.names)]
+    jobs = [Job(i, name, gap) for i, name in enumerate(streams.names)]
     rows: list[Row] = []
     for critic in config.critics_of:
+        place = folder / critic
         found = _rows(
             config,
             streams,
             jobs,
-            folder / critic,
-            config.critics_folds,
+            place,
+            computed,
             critic,  # type: ignore[arg-type]
+            **options,
         )
         rows += [{**row, "critic": critic} for row in found]
-    return {"rows": rows}
+    return rows
 
 
 def lengths(config: TextConfig, folder: pathlib.Path) -> Row:
@@ -101,6 +129,21 @@ def seed_1(config: TextConfig, folder: pathlib.Path) -> Row:
 def seed_2(config: TextConfig, folder: pathlib.Path) -> Row:
     """Estimates the same once more."""
     return _repeated(OTHER_SEEDS["seed_2"], config, folder)
+
+
+def far_1(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Does what `far` does with other first weights and batches."""
+    return _far_again(FAR_SEEDS["far_1"], config, folder)
+
+
+def far_2(config: TextConfig, folder: pathlib.Path) -> Row:
+    """Does the same once more."""
+    return _far_again(FAR_SEEDS["far_2"], config, folder)
+
+
+def _far_again(seed: int, config: TextConfig, folder: pathlib.Path) -> Row:
+    rows = far(dataclasses.replace(config, seed=seed), folder)["rows"]
+    return {"rows": [{**row, "part": "far", "seed": seed} for row in rows]}
 
 
 def _repeated(seed: int, config: TextConfig, folder: pathlib.Path) -> Row:

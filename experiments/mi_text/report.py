@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, save, table
 from experiments.kit.paired import LEAST_PAIRS
-from experiments.mi_text.config import OTHER_SEEDS, REPEATED
+from experiments.mi_text.config import FAR_SEEDS, OTHER_SEEDS, REPEATED
 from rlm_tf.evaluation.information.segment_information import estimate
 
 Numbers = Mapping[str, Any]
@@ -47,6 +47,7 @@ def tables(parts: Mapping[str, Numbers]) -> dict[str, str]:
         "real": real_table,
         "gaps": lambda rows: wide_table(rows, "gap"),
         "critics": lambda rows: wide_table(rows, "critic"),
+        "far": lambda rows: wide_table(rows, "critic"),
         "lengths": lambda rows: wide_table(rows, "tokens"),
         "controls": lambda rows: wide_table(rows, "shuffled_order"),
     }
@@ -66,11 +67,10 @@ def with_seeds(parts: Mapping[str, Numbers]) -> dict[str, Numbers]:
     The error of folds that are means of seeds holds both: what texts and blocks make,
     and what first weights of critics make.
     """
-    others = [
-        row for name in OTHER_SEEDS if name in parts for row in parts[name]["rows"]
-    ]
+    again = (*OTHER_SEEDS, *FAR_SEEDS)
+    others = [row for name in again if name in parts for row in parts[name]["rows"]]
     found = dict(parts)
-    for part in REPEATED:
+    for part in (*REPEATED, "far"):
         if part in parts:
             own = [row for row in others if row["part"] == part]
             rows = [_mean_of_seeds(row, own) for row in parts[part]["rows"]]
@@ -80,7 +80,7 @@ def with_seeds(parts: Mapping[str, Numbers]) -> dict[str, Numbers]:
 
 def _mean_of_seeds(row: Numbers, others: Sequence[Numbers]) -> Numbers:
     """Returns a row with means over the rows of other seeds that estimate the same."""
-    what = ("text", "gap", "tokens", "shuffled_order")
+    what = ("text", "gap", "tokens", "shuffled_order", "critic")
     own = [row, *(r for r in others if all(r.get(w) == row.get(w) for w in what))]
     if len(own) == 1:
         return row

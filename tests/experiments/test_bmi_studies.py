@@ -182,6 +182,9 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
         "steps": 4,
         "seed_1": 12,
         "seed_2": 12,
+        "far": 4,
+        "far_1": 4,
+        "far_2": 4,
     }
     assert [row["gap"] for row in rows["gaps"]] == [0, 3, 0, 3]
     assert [row["critic"] for row in rows["critics"]] == 2 * ["separable"] + 2 * ["mlp"]
@@ -190,18 +193,20 @@ def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):
     assert kinds == 2 * ["words", "sentences"]
     assert all("shuffled" in row for row in rows["real"] + rows["gaps"])
     # No two estimates share the file of their folds.
-    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 46
+    assert len({folder / job.file for job, *_, folder in asked}) == len(asked) == 58
     critics = [critic for *_, critic, _, folder in asked if "critics" in str(folder)]
     assert critics == ["separable", "separable", "mlp", "mlp"]
     assert {computed for *_, computed, _ in asked} == {2}
     assert {row["seed"] for row in rows["seed_1"]} == {1}
+    assert {row["seed"] for row in rows["far_2"]} == {2}
+    assert {row["most_steps"] for row in rows["far"]} == {100}
     assert [row["part"] for row in rows["seed_2"]] == [
         part for part in ("gaps", "lengths", "controls") for _ in range(4)
     ]
     report = text_report.report(
         {part: {"rows": found} for part, found in rows.items()}, tmp_path
     )
-    assert report.count("| --- |") == 6
+    assert report.count("| --- |") == 7
     # Fold by fold: 0.1 and 0.2 more than the same folds of `real`.
     assert "| python-docs | 4,000 | 0 | 2 | 0.450 ± 0.050 |  |  |" in report
     shown = "| 100 | 0 | 2 | 0.600 ± 0.100 | +0.150 ± 0.100 | 1 of 2 |"
