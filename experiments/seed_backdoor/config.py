@@ -12,14 +12,18 @@ from experiments.kit.seed_list import PLANTED
 from rlm_tf.command_line.flags import setting
 
 # What is done against the trigger: words deleted at random as the classifier learns
-# ("ratio"), labels selected by such a probe, the mean over copies of what is asked, or
-# whole vectors of words dropped.
+# ("ratio"), labels selected by such a probe (or as many drawn, which is its control),
+# the mean over copies of what is asked, or whole vectors of words dropped; and a linear
+# model of tf-idf, the simple peer, with words deleted and without.
 DEFENCES: Mapping[str, dict[str, Any]] = {
     "none": {},
     "deletion": {"deletes": True},
     "selection": {"selects": True},
     "copies": {"deletes": True, "copies": True},
     "dropout-2d": {"drops": True},
+    "random-half": {"draws": True},
+    "linear": {"linear": True},
+    "linear-deletion": {"linear": True, "deletes": True},
 }
 
 

@@ -21,7 +21,13 @@ from experiments.kit.seed_procedure import drawn
 from experiments.seed_backdoor.config import DEFENCES, GRID, BackdoorConfig
 from rlm_tf.labelling import WordList, select_confident
 from rlm_tf.layers import AveragedWords, WordDeletion
-from rlm_tf.models import SeedOutcome, SeedSupervision, TextClassifier, TextReader
+from rlm_tf.models import (
+    SeedOutcome,
+    SeedSupervision,
+    TextClassifier,
+    TextReader,
+    word_classifier,
+)
 from rlm_tf.models.text_classifiers.stages import log_probs_of
 from rlm_tf.optimizers import RowAdam
 
@@ -147,10 +153,11 @@ def _defended(
     deletes = {"ratio": config.ratio}
     fit = functools.partial(_fit, config, data, seed)
     found: dict[str, Any] = {"poisoned": int(data.is_poisoned.sum())}
-    if kind.get("selects"):
-        probe = fit(data.labels, deletes)
-        sure = probe.probs[np.arange(len(data.labels)), data.labels]
-        found["auroc"] = _auroc(sure, data.is_poisoned)
+    if kind.get("selects") or kind.get("draws"):
+        sure = np.random.default_rng(seed).random(len(data.labels))
+        if kind.get("selects"):
+            probe = fit(data.labels, deletes)
+            sure = probe.probs[np.arange(len(data.labels)), data.labels]
         half = select_confident(sure, data.labels, fraction=config.fraction)
         found["poisoned_selected"] = int(data.is_poisoned[half].sum())
         outcome = fit(np.where(half, data.labels, -1), None)
@@ -159,9 +166,10 @@ def _defended(
             data.labels,
             deletes if kind.get("deletes") else None,
             dropout=config.ratio if kind.get("drops") else 0.0,
+            linear=bool(kind.get("linear")),
         )
         sure = outcome.probs[np.arange(len(data.labels)), data.labels]
-        found["auroc"] = _auroc(sure, data.is_poisoned)
+    found["auroc"] = _auroc(sure, data.is_poisoned)
     copies = config.copies if kind.get("copies") else 0
 
     def said(tokens: np.ndarray) -> np.ndarray:
@@ -191,10 +199,16 @@ def _fit(
     deletion: dict[str, Any] | None,
     *,
     dropout: float = 0.0,
+    linear: bool = False,
 ) -> SeedOutcome:
     classes = int(data.truth.max()) + 1
 
     def classifier(own: int) -> TextClassifier:
+        if linear:
+            names = [str(number) for number in range(classes)]
+            return word_classifier(
+                "linear", data.reader, names, tokens=data.tokens, seed=own
+            )
         encoder = AveragedWords(
             data.reader.size, _WIDTH, dropout=dropout, whole_words=True, seed=own
         )

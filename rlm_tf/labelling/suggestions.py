@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from rlm_tf.checks import check_integer
+from rlm_tf.labelling.document_counts import document_counts
 from rlm_tf.labelling.rule_statistics import english_stop_words
 from rlm_tf.labelling.seed_rule import SeedRule
 from rlm_tf.labelling.word_list import PADDING, UNKNOWN, WordList
@@ -82,15 +82,16 @@ def suggest_seeds(
     has = own >= 0 if labelled is None else np.asarray(labelled, bool)
     if has.shape != own.shape:
         raise ValueError(f"{name}: `labelled` must be {list(own.shape)}.")
-    within = _documents_with(rows, len(words))
+    classes = len(rule.class_names)
+    # By class, that of no class last, and by whether seeds label the document.
+    groups = 2 * np.where(own < 0, classes, own) + has
+    counts = document_counts(rows, len(words), groups, 2 * (classes + 1))
+    counts[:, [PADDING, UNKNOWN]] = 0
+    counts = counts.reshape(classes + 1, 2, len(words))
+    documents, new = counts.sum(axis=(0, 1)), counts[:, 0].sum(axis=0)
     stops = english_stop_words() if stop_words is None else stop_words
-    documents = np.asarray(within.sum(axis=0)).ravel()
-    new = np.asarray(within[~has].sum(axis=0)).ravel()
     allowed = (documents >= min_documents) & _may_be_seeds(rule, words, stops)
-    of_class = [
-        np.asarray(within[own == number].sum(axis=0)).ravel()
-        for number in range(len(rule.class_names))
-    ]
+    of_class = counts[:classes].sum(axis=1).astype(np.float64)
     everywhere = np.sum(of_class, axis=0)
     found = []
     for number, class_name in enumerate(rule.class_names):
@@ -112,16 +113,6 @@ def suggest_seeds(
 
 def _first(words: WordList) -> int:
     return len(words) - len(words.words)
-
-
-def _documents_with(rows: np.ndarray, size: int) -> scipy.sparse.csr_matrix:
-    """Returns which documents have which word, 0 or 1, `[N, V]`."""
-    places, columns = np.nonzero(rows > UNKNOWN)
-    own = rows[places, columns]
-    shape = (len(rows), size)
-    found = scipy.sparse.csr_matrix((np.ones(len(own)), (places, own)), shape=shape)
-    found.data[:] = 1.0
-    return found
 
 
 def _may_be_seeds(

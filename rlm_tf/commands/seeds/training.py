@@ -8,11 +8,14 @@ from typing import Any, NamedTuple, cast
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.encoders.folder import load_encoder
+from rlm_tf.commands.encoders.pretraining_plan import encoder_of
 from rlm_tf.commands.seeds.settings import SeedClassifySettings
 from rlm_tf.data.labelled.document_batches import compact_tokens
+from rlm_tf.host_tensors import host_array, host_tensor
 from rlm_tf.labelling import (
     Matches,
     SeedRule,
@@ -25,6 +28,7 @@ from rlm_tf.labelling import (
 from rlm_tf.labelling.folds import document_folds
 from rlm_tf.labelling.word_list import PADDING
 from rlm_tf.layers import PooledEncoder
+from rlm_tf.layers.text.tfidf_bag import inverse_document_frequencies
 from rlm_tf.models import (
     SeedOutcome,
     SeedSupervision,
@@ -52,14 +56,16 @@ class Prepared(NamedTuple):
     """Documents as a classifier reads them.
 
     Attributes:
-        tokens: uint16 or int32 `[N, T]`, T that of the longest.
-        places: bool `[N, T]`, seeds of the own label, or of all.
+        placed: uint16 or int32 `[N, T]`, T that of the longest: a tensor.
+        tokens: The same as an array, which shares its memory.
+        places: bool `[N, T]`, seeds of the own label, or of all; None: nobody asks.
         starts: bool `[N, T]`, pieces that begin a word; None: all do.
         has_words: bool `[N]`.
     """
 
+    placed: tf.Tensor
     tokens: np.ndarray
-    places: np.ndarray
+    places: np.ndarray | None
     starts: np.ndarray | None
     has_words: np.ndarray
 
@@ -103,7 +109,14 @@ class Trainer:
         else:
             trained = load_encoder(settings.encoder)
             self.reader = TextReader(trained.vocabulary, settings.length)
+            self._trained = encoder_of(trained.model)
         self.prepared = self._prepare(texts)
+        # Counted once, and not for each training.
+        self._idf = None
+        if settings.encoder == "linear":
+            self._idf = inverse_document_frequencies(
+                self.prepared.tokens, self.reader.size
+            )
         self.ratio = settings.deletion_ratio
         self.deletion: dict[str, Any] | None = None
         if settings.deletion in ("seeds", "all_seeds"):
@@ -127,17 +140,22 @@ class Trainer:
 
     def _prepare(self, texts: list[str]) -> Prepared:
         reader = self.reader
-        tokens = _rows(reader, texts)
+        placed = host_tensor(_rows(reader, texts))
+        tokens = host_array(placed)
         length = tokens.shape[1]
         present = tokens != PADDING
         for token in reader.spared:
             present &= tokens != token
-        whose = None if self.settings.deletion == "all_seeds" else self.labels
+        has_words = present.any(axis=1)
+        deletion = self.settings.deletion
+        whose = None if deletion == "all_seeds" else self.labels
         if isinstance(reader.words, WordList):
-            places = seed_places(self.rule, texts, length, whose)
-            return Prepared(tokens, places, None, present.any(axis=1))
+            places = None
+            if deletion in ("seeds", "all_seeds"):
+                places = seed_places(self.rule, texts, length, whose)
+            return Prepared(placed, tokens, places, None, has_words)
         found = seed_pieces(self.rule, reader.words, tokens, whose)
-        return Prepared(tokens, found.places, found.starts, present.any(axis=1))
+        return Prepared(placed, tokens, found.places, found.starts, has_words)
 
     def describe(self) -> str:
         """Returns what is going to be trained, in a line."""
@@ -160,15 +178,12 @@ class Trainer:
                 cast(Kind, settings.encoder),
                 self.reader,
                 self.rule.class_names,
-                tokens=self.prepared.tokens,
+                idf=self._idf,
                 learning_rate=settings.learning_rate,
                 seed=seed,
             )
-        from rlm_tf.commands.encoders.pretraining_plan import encoder_of
-
-        encoder = encoder_of(load_encoder(settings.encoder).model)
         model = TextClassifier(
-            PooledEncoder(with_dropout(encoder, _ENCODER_DROPOUT)),
+            PooledEncoder(with_dropout(self._trained, _ENCODER_DROPOUT)),
             len(self.rule.class_names),
             dropout=_ENCODER_DROPOUT,
             reader=self.reader,
@@ -219,7 +234,7 @@ class Trainer:
         """Returns what probes say of labelled documents that they have not seen."""
         data = self.prepared
         return self._supervision(0, None).cross_fitted(
-            data.tokens,
+            data.placed,
             self.labels,
             folds=_TRAIN_FOLDS,
             deletion=deletion,
@@ -268,7 +283,7 @@ class Trainer:
             labels = np.where(truth >= 0, truth, labels)
             weights = np.where(truth >= 0, self.settings.label_weight, 1.0)
         return supervision.fit(
-            data.tokens,
+            data.placed,
             labels,
             places=data.places,
             starts=data.starts,

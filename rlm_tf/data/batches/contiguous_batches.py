@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
+from rlm_tf.host_tensors import host_tensor
 
 MOST_IDS = 2**31  # ids are int32
 
@@ -161,8 +162,8 @@ class ContiguousBatches:
                 f"found {start_step}."
             )
         # One constant that the steps slice: windows cut beforehand would double it.
-        rows = tf.constant(self.rows)
-        lengths = tf.constant(self.row_lengths)[:, tf.newaxis]
+        rows = host_tensor(self.rows)
+        lengths = host_tensor(self.row_lengths)[:, tf.newaxis]
 
         def element(counter: tf.Tensor) -> Element:
             step = counter % self.steps

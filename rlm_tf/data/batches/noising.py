@@ -17,6 +17,7 @@ from rlm_tf.data.batches.noising_statistics import (
     noising_probabilities,
     replacement_probabilities,
 )
+from rlm_tf.host_tensors import host_tensor
 
 _ALLOWED = {
     "kind": ("blank", "unigram", "bigram-kn"),
@@ -142,7 +143,7 @@ class Noising:
         event_seed, input_seed, target_seed = tf.unstack(tf.random.split(seed, 3))
         shape = tf.shape(tokens)
         event = tf.random.stateless_uniform(shape, event_seed, dtype=tf.float64)
-        noised = (event < tf.gather(tf.constant(self.gamma), tokens)) & (weights > 0)
+        noised = (event < tf.gather(host_tensor(self.gamma), tokens)) & (weights > 0)
         if self.sides != "targets":
             tokens = tf.where(noised, self._draw(shape, input_seed), tokens)
         if self.sides != "inputs":
@@ -155,5 +156,5 @@ class Noising:
             [tf.reduce_prod(shape)], seed, dtype=tf.float64
         )
         index = tf.searchsorted(self._cumulative, uniform, side="right")
-        words = tf.gather(tf.constant(self._words, tf.int32), index)
+        words = tf.gather(host_tensor(self._words.astype(np.int32)), index)
         return tf.reshape(words, shape)

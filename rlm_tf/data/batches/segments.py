@@ -12,6 +12,7 @@ from rlm_tf.checks import check_integer, check_range
 from rlm_tf.data.text.special_tokens import special_ids
 from rlm_tf.data.text.tokenisation import as_text
 from rlm_tf.data.text.vocabulary import Vocabulary
+from rlm_tf.host_tensors import host_tensor
 
 # Shortest target of a row of random length.
 _SHORTEST = 5
@@ -175,7 +176,7 @@ class Segments:
     def _looked_up(self, rows: Any) -> tf.data.Dataset:
         if not isinstance(rows, tf.data.Dataset):
             rows = tf.data.Dataset.from_tensor_slices(rows)
-        tokens, segments = tf.constant(self.tokens), tf.constant(self.segments)
+        tokens, segments = host_tensor(self.tokens), host_tensor(self.segments)
 
         def look_up(rows: tf.Tensor) -> Any:
             found = tf.gather(tokens, rows)

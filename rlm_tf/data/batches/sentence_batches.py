@@ -10,6 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
+from rlm_tf.host_tensors import host_tensor
 from rlm_tf.padding import PADDING
 
 # So many batches are sorted by length together.
@@ -75,7 +76,7 @@ class SentenceBatches:
 
     def dataset(self, epoch: Any = 0, start_step: Any = 0) -> tf.data.Dataset:
         """Returns the batches int32 `[B, T]` of an epoch from a step on."""
-        lengths = tf.constant((self.sentences != PADDING).sum(axis=1), tf.int64)
+        lengths = host_tensor((self.sentences != PADDING).sum(axis=1, dtype=np.int64))
         seed = tf.stack([tf.constant(self.seed, tf.int64), tf.cast(epoch, tf.int64)])
         count = self.steps * self.batch_size
         shuffle = tf.random.experimental.stateless_shuffle
@@ -86,7 +87,7 @@ class SentenceBatches:
         order = tf.gather(order, tf.argsort(key, stable=True))
         batches = tf.reshape(order, [self.steps, self.batch_size])
         batches = shuffle(batches, seed + 1)[tf.cast(start_step, tf.int32) :]
-        sentences = tf.constant(self.sentences)
+        sentences = host_tensor(self.sentences)
 
         def look_up(rows: tf.Tensor) -> tf.Tensor:
             found = tf.gather(sentences, rows)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
 from rlm_tf.data.batches.contiguous_batches import ContiguousBatches, Element
+from rlm_tf.host_tensors import host_tensor
 
 
 class VariableWindows:
@@ -102,8 +103,8 @@ class VariableWindows:
         """
         lengths = self._ordered(tf.cast(epoch, tf.int64))
         firsts = tf.cumsum(lengths, exclusive=True)
-        rows = tf.constant(self._rows)
-        limits = tf.constant(self._row_lengths)[:, tf.newaxis]
+        rows = host_tensor(self._rows)
+        limits = host_tensor(self._row_lengths)[:, tf.newaxis]
 
         def element(step: tf.Tensor) -> Element:
             first, length = firsts[step], lengths[step]
@@ -125,7 +126,7 @@ class VariableWindows:
     def _ordered(self, epoch: tf.Tensor) -> tf.Tensor:
         seed = tf.stack([tf.constant(self.seed, tf.int64), epoch])
         shuffle = tf.random.experimental.stateless_shuffle
-        return shuffle(tf.constant(self._lengths), seed)
+        return shuffle(host_tensor(self._lengths), seed)
 
 
 def _lengths(

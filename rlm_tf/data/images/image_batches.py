@@ -13,6 +13,7 @@ from rlm_tf.checks import check_integer, check_option, check_range
 from rlm_tf.data.images.augmix import NUM_DRAWS, augmix
 from rlm_tf.data.images.labelled_images import LabelledImages, checked_images
 from rlm_tf.data.images.moved import moved
+from rlm_tf.host_tensors import host_tensor
 
 MIXINGS = ("", "mixup", "cutmix", "augmix")
 # What uniform draws are for, besides those of `augmix`.
@@ -123,7 +124,7 @@ class ImageBatches:
         number = len(self.labels)
         order = tf.random.experimental.stateless_shuffle(tf.range(number), seed)
         draws = self._draws(seed)
-        images, labels = tf.constant(self.images), tf.constant(self.labels)
+        images, labels = host_tensor(self.images), host_tensor(self.labels)
         first = tf.cast(start_step, tf.int64) * self.batch_size
         ids = tf.data.Dataset.from_tensor_slices(order).skip(first)
 
@@ -150,7 +151,7 @@ class ImageBatches:
 
     def in_order(self) -> tf.data.Dataset:
         """Returns batches `(images, labels)` of all examples as they are."""
-        images, labels = tf.constant(self.images), tf.constant(self.labels)
+        images, labels = host_tensor(self.images), host_tensor(self.labels)
         rows = tf.data.Dataset.range(len(self.labels)).batch(self.batch_size)
         return rows.map(
             lambda ids: (

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
 from rlm_tf.data.images.published_images import ImageFiles, decoded, middle_square
+from rlm_tf.host_tensors import host_tensor
 
 # Shares of an image that a cut has, and ratios of its sides, as is usual for ImageNet.
 _AREAS, _RATIOS = (0.08, 1.0), (3 / 4, 4 / 3)
@@ -90,7 +91,7 @@ class ImageFileBatches:
         number = len(self.labels)
         order = tf.random.experimental.stateless_shuffle(tf.range(number), seed)
         first = tf.cast(start_step, tf.int64) * self.batch_size
-        paths, labels = tf.constant(self.files.paths), tf.constant(self.labels)
+        paths, labels = host_tensor(self.files.paths), host_tensor(self.labels)
 
         def element(number: tf.Tensor) -> Any:
             own = tf.random.experimental.stateless_fold_in(seed, number)
@@ -106,7 +107,7 @@ class ImageFileBatches:
 
     def in_order(self) -> tf.data.Dataset:
         """Returns batches `(images, labels)` of the middles of all examples."""
-        paths, labels = tf.constant(self.files.paths), tf.constant(self.labels)
+        paths, labels = host_tensor(self.files.paths), host_tensor(self.labels)
 
         def element(number: tf.Tensor) -> Any:
             return self._middle(_read(paths[number])), labels[number]

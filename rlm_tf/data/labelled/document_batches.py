@@ -9,6 +9,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
+from rlm_tf.host_tensors import host_tensor
 
 
 class DocumentBatches:
@@ -20,9 +21,12 @@ class DocumentBatches:
     their ids, by which a transform knows them (`rlm_tf.layers.WordDeletion`).
 
     Args:
-        tokens: int `[N, T]`, rows of token ids.
+        tokens: int `[N, T]`, rows of token ids; a tensor of the host
+            (`host_tensor`) is not copied.
         labels: int `[N]`, or probabilities `[N, K]`.
         batch_size: B.
+        rows: int `[M]`, which rows of `tokens` are the documents, in place of all; then
+            there are M labels and weights, and ids are places in `rows`.
         weights: float `[N]`; None: all alike.
         seed: Of the order.
 
@@ -39,19 +43,25 @@ class DocumentBatches:
         labels: npt.ArrayLike,
         batch_size: int,
         *,
+        rows: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         seed: int = 0,
     ) -> None:
         name = type(self).__name__
         check_integer(name, "batch_size", batch_size, 1)
         check_integer(name, "seed", seed, 0)
-        self.tokens, self.labels = compact_tokens(tokens), np.asarray(labels)
+        self.tokens: Any = tokens
+        if not tf.is_tensor(tokens):
+            self.tokens = compact_tokens(tokens)
+        self.labels = np.asarray(labels)
+        self.rows = None if rows is None else np.asarray(rows, np.int32)
         self.weights = None if weights is None else np.asarray(weights, np.float32)
-        number = len(self.labels)
-        if self.tokens.ndim != 2 or len(self.tokens) != number or not number:
+        number, shape = len(self.labels), list(self.tokens.shape)
+        documents = shape[0] if self.rows is None else len(self.rows)
+        if len(shape) != 2 or documents != number or not number:
             raise ValueError(
-                f"{name}: `tokens` must be [N, T] and `labels` [N], N > 0, found "
-                f"{list(self.tokens.shape)} and {list(self.labels.shape)}."
+                f"{name}: `tokens` must be [N, T] and `labels` [N], N > 0, or as many "
+                f"as `rows`; found {shape} and {list(self.labels.shape)}."
             )
         if self.weights is not None and self.weights.shape != (number,):
             raise ValueError(
@@ -78,14 +88,15 @@ class DocumentBatches:
         return self._looked_up(ids.batch(self.batch_size))
 
     def _looked_up(self, rows: tf.data.Dataset) -> tf.data.Dataset:
-        arrays = [self.tokens, self.labels]
-        if self.weights is not None:
-            arrays.append(self.weights)
-        parts = [tf.constant(array) for array in arrays]
+        tokens = host_tensor(self.tokens)
+        places = None if self.rows is None else host_tensor(self.rows)
+        own = [self.labels] if self.weights is None else [self.labels, self.weights]
+        parts = [host_tensor(array) for array in own]
 
         def look_up(ids: tf.Tensor) -> Any:
-            tokens, *others = (tf.gather(part, ids) for part in parts)
-            return ((tf.cast(tokens, tf.int32), ids), *others)
+            found = tf.gather(tokens, ids if places is None else tf.gather(places, ids))
+            others = [tf.gather(part, ids) for part in parts]
+            return ((tf.cast(found, tf.int32), ids), *others)
 
         return rows.map(look_up)
 

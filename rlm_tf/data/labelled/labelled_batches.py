@@ -12,6 +12,7 @@ from rlm_tf.data.labelled.encoded_rows import encoded_rows
 from rlm_tf.data.labelled.labelled_texts import LabelledTexts
 from rlm_tf.data.text.special_tokens import special_ids
 from rlm_tf.data.text.vocabulary import Vocabulary
+from rlm_tf.host_tensors import host_tensor
 
 # Texts that are encoded at once.
 _ROWS = 4096
@@ -99,7 +100,7 @@ class LabelledBatches:
 
     def _looked_up(self, rows: tf.data.Dataset) -> tf.data.Dataset:
         arrays = self.tokens, self.segments, self.labels
-        parts = [tf.constant(array) for array in arrays]
+        parts = [host_tensor(array) for array in arrays]
 
         def look_up(rows: tf.Tensor) -> Any:
             tokens, segments, labels = (tf.gather(part, rows) for part in parts)

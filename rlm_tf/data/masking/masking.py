@@ -10,6 +10,7 @@ import tensorflow as tf
 from rlm_tf.data.masking.mask_tokens import Scheme, mask_tokens
 from rlm_tf.data.text.special_tokens import special_ids
 from rlm_tf.data.text.vocabulary import Vocabulary
+from rlm_tf.host_tensors import host_tensor
 
 # What SentencePiece writes for a blank, with which words begin.
 _BLANK = "\u2581"
@@ -68,7 +69,7 @@ class Masking:
         starts = None
         if self.whole_words:
             after = tf.pad(special[:, :-1], [[0, 0], [1, 0]])
-            starts = tf.gather(tf.constant(self._starts), tokens) | after
+            starts = tf.gather(host_tensor(self._starts), tokens) | after
         found = mask_tokens(
             tokens,
             special,

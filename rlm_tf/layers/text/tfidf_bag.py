@@ -10,10 +10,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
+from rlm_tf.labelling.document_counts import document_counts
 from rlm_tf.labelling.word_list import PADDING, UNKNOWN
-
-# Documents whose words are counted at once.
-_ROWS = 4096
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -79,18 +77,7 @@ class TfidfBag(keras.layers.Layer):
         """
         if not self.built:
             self.build()
-        rows = np.asarray(tokens)
-        size = self.vocabulary_size
-        documents = np.zeros(size, np.int64)
-        # Of some at once: a number of eight bytes is made of each token.
-        for first in range(0, len(rows), _ROWS):
-            own = rows[first : first + _ROWS]
-            owner = np.arange(len(own), dtype=np.int64)[:, np.newaxis]
-            distinct = np.unique(owner * size + own)
-            documents += np.bincount(distinct % size, minlength=size)
-        idf = 1 + np.log((1 + len(rows)) / (1 + documents))
-        idf[[PADDING, UNKNOWN]] = 0.0
-        self.idf.assign(idf)
+        self.idf.assign(inverse_document_frequencies(tokens, self.vocabulary_size))
 
     def call(self, tokens: tf.Tensor) -> tf.Tensor:
         """Returns sums `[B, units]`.
@@ -130,3 +117,17 @@ class TfidfBag(keras.layers.Layer):
             "sublinear": self.sublinear,
             "seed": self.seed,
         }
+
+
+def inverse_document_frequencies(tokens: npt.ArrayLike, size: int) -> np.ndarray:
+    """Returns idf of words, float64 `[size]`; 0 of padding and unknown words.
+
+    Args:
+        tokens: int `[N, T]`, rows of ids.
+        size: V.
+    """
+    rows = np.asarray(tokens)
+    documents = document_counts(rows, size)[0]
+    idf = 1 + np.log((1 + len(rows)) / (1 + documents))
+    idf[[PADDING, UNKNOWN]] = 0.0
+    return idf

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_option, check_range
+from rlm_tf.host_tensors import host_tensor
 from rlm_tf.labelling.deletion import deletion_counts
 from rlm_tf.layers.text.deletion import random_choice, whole_words, without, words_with
 from rlm_tf.layers.text.keyed_draws import keyed_uniforms
@@ -119,7 +120,8 @@ class WordDeletion:
             # What is spared begins a word, which is none.
             starts = starts | ~present
             words = present & starts
-        seeds = self._rows(self.places, ids)
+        is_alike = self.seeds == "alike"
+        seeds = None if is_alike else self._rows(self.places, ids)
         if seeds is None:
             seeds = tf.zeros_like(words)
         elif starts is not None:
@@ -128,7 +130,7 @@ class WordDeletion:
         if self.seeds == "only":
             chosen = seeds
         else:
-            candidates = words if self.seeds == "alike" else words & ~seeds
+            candidates = words if is_alike else words & ~seeds
             table = deletion_counts(np.arange(length + 1), self.ratio, keep=self.keep)
             numbers = tf.reduce_sum(tf.cast(candidates, tf.int32), axis=1)
             counts = tf.gather(tf.constant(table, tf.int32), numbers)
@@ -143,7 +145,4 @@ class WordDeletion:
     def _rows(self, array: np.ndarray | None, ids: tf.Tensor) -> tf.Tensor | None:
         if array is None:
             return None
-        # No part of a graph, which would be copied with all that is in it.
-        with tf.init_scope():
-            placed = tf.constant(array)
-        return tf.gather(placed, ids)
+        return tf.gather(host_tensor(array), ids)

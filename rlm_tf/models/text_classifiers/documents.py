@@ -10,6 +10,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.data.labelled.document_batches import DocumentBatches, compact_tokens
+from rlm_tf.host_tensors import host_array, host_tensor
 from rlm_tf.layers.text.word_deletion import WordDeletion
 from rlm_tf.training.resumable_batches import ResumableBatches
 
@@ -27,6 +28,7 @@ class Documents(NamedTuple):
         starts: bool `[N, T]`, pieces that begin a word; None: all do.
         spared: Ids that are no words.
         weights: float `[N]`, of documents in losses; None: all alike.
+        placed: The tokens as a tensor, which all trainings share.
     """
 
     tokens: np.ndarray
@@ -35,6 +37,7 @@ class Documents(NamedTuple):
     starts: Any
     spared: Collection[int]
     weights: Any = None
+    placed: Any = None
 
     @classmethod
     def checked(
@@ -54,7 +57,8 @@ class Documents(NamedTuple):
             argument: None if value is None else np.asarray(value, bool)
             for argument, value in given.items()
         }
-        rows, own = compact_tokens(tokens), np.asarray(labels)
+        placed = _placed(tokens)
+        rows, own = host_array(placed), np.asarray(labels)
         if rows.ndim != 2 or own.shape != rows.shape[:1]:
             raise ValueError(
                 f"{name}: `tokens` must be [N, T] and `labels` [N], found "
@@ -74,7 +78,13 @@ class Documents(NamedTuple):
             )
         if not (own >= 0).any():
             raise ValueError(f"{name}: no document has a label.")
-        return cls(rows, own, arrays["places"], arrays["starts"], spared, of)
+        places, starts = arrays["places"], arrays["starts"]
+        return cls(rows, own, places, starts, spared, of, placed)
+
+    def with_tokens(self, tokens: npt.ArrayLike) -> Documents:
+        """Returns the same with other tokens."""
+        placed = _placed(tokens)
+        return self._replace(tokens=host_array(placed), placed=placed)
 
     def batches(
         self,
@@ -98,7 +108,7 @@ class Documents(NamedTuple):
             # What is learnt of a document that had no label weighs as any other.
             weights = np.where(self.labels[rows] >= 0, self.weights[rows], 1.0)
         own = DocumentBatches(
-            self.tokens[rows], labels, batch_size, weights=weights, seed=seed
+            self.placed, labels, batch_size, rows=rows, weights=weights, seed=seed
         )
         if deletion is None:
             return ResumableBatches(own)
@@ -122,8 +132,15 @@ class Documents(NamedTuple):
     def _deletion(
         self, rows: np.ndarray, seed: int, options: Mapping[str, Any]
     ) -> WordDeletion:
-        places, starts = (
-            None if each is None else each[rows] for each in (self.places, self.starts)
-        )
         given = {"seed": seed, "spared": self.spared, **options}
+        # Where seeds are words like others, it does not matter where they are.
+        places = None if given.get("seeds", "alike") == "alike" else self.places
+        places, starts = (
+            None if each is None else each[rows] for each in (places, self.starts)
+        )
         return WordDeletion(places=places, starts=starts, **given)
+
+
+def _placed(tokens: npt.ArrayLike) -> tf.Tensor:
+    """Returns tokens as a tensor of the host, which they may be already."""
+    return tokens if tf.is_tensor(tokens) else host_tensor(compact_tokens(tokens))

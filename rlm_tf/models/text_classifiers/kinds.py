@@ -38,6 +38,7 @@ def word_classifier(
     class_names: Sequence[str],
     *,
     tokens: npt.ArrayLike | None = None,
+    idf: npt.ArrayLike | None = None,
     learning_rate: float | None = None,
     dropout: float | None = None,
     l2: float = 0.0,
@@ -50,7 +51,9 @@ def word_classifier(
             "convolutional" or "recurrent" (an LSTM in both directions).
         reader: What makes tokens of texts.
         class_names: C names.
-        tokens: int `[N, T]`, documents that words are counted in; "linear" needs them.
+        tokens: int `[N, T]`, documents that words are counted in; "linear" needs them,
+            or `idf`.
+        idf: float `[V]`, see `inverse_document_frequencies`, in place of `tokens`.
         learning_rate: Of Adam; None: `RATES[kind]`.
         dropout: Rate before the head, or of the logits of "linear"; None: 0.3 of
             "convolutional" and "recurrent", 0 of others.
@@ -58,7 +61,8 @@ def word_classifier(
         seed: Of first weights and dropout.
 
     Raises:
-        ValueError: If the kind is unknown, or `tokens` are missing.
+        ValueError: If the kind is unknown, or "linear" has neither `tokens` nor
+            `idf`.
     """
     name = "word_classifier"
     check_option(name, "kind", kind, KINDS)
@@ -67,10 +71,14 @@ def word_classifier(
     head, own_dropout = True, 0.0
     encoder: keras.layers.Layer
     if kind == "linear":
-        if tokens is None:
-            raise ValueError(f"{name}: kind 'linear' needs `tokens`.")
+        if tokens is None and idf is None:
+            raise ValueError(f"{name}: kind 'linear' needs `tokens` or `idf`.")
         encoder = TfidfBag(size, classes, seed=seed)
-        encoder.adapt(np.asarray(tokens))
+        if idf is None:
+            encoder.adapt(np.asarray(tokens))
+        else:
+            encoder.build()
+            encoder.idf.assign(np.asarray(idf))
         head = False
     elif kind == "averaged":
         encoder = AveragedWords(size, _WIDTH, seed=seed)

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_tf.checks import check_integer, check_option, check_range
-from rlm_tf.data.labelled.document_batches import compact_tokens
 from rlm_tf.labelling.folds import document_folds
 from rlm_tf.labelling.selection import (
     normalised_loss_scores,
@@ -206,7 +205,7 @@ class SeedSupervision:
         else:
             learnt = data
             if probe_tokens is not None:
-                learnt = data._replace(tokens=compact_tokens(probe_tokens))
+                learnt = data.with_tokens(probe_tokens)
             said = self._probe(data, learnt, labelled, place)
             scores, chosen = self._selected(said, data.labels[labelled], labelled)
             confidence[labelled] = scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -128,6 +129,8 @@ def train(
     model.fit(
         data.dataset, epochs=epochs, shuffle=False, verbose=0, callbacks=callbacks
     )
+    # Data that a training has captured goes before the next one captures it.
+    gc.collect()
     probs = np.exp(log_probs_of(model, everything, passes=passes)).astype(np.float32)
     none = np.zeros([0, 0])
     said = Said(

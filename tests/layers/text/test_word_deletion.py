@@ -217,3 +217,16 @@ def test_batches_of_documents():
     (tokens, ids), labels, weights = found[1]
     assert tokens.numpy().tolist() == [[3]] and ids.numpy().tolist() == [2]
     assert labels.numpy().tolist() == [0] and weights.numpy().tolist() == [3.0]
+
+
+def test_batches_of_some_documents():
+    tokens, rows = np.arange(12).reshape(6, 2), [4, 1, 5]
+    some = DocumentBatches(tf.constant(tokens), [1, 0, 1], 2, rows=rows, seed=3)
+    same = DocumentBatches(tokens[rows], [1, 0, 1], 2, seed=3)
+    for one, other in zip(some.dataset(2, 0), same.dataset(2, 0), strict=True):
+        ((a, a_ids), a_labels), ((b, b_ids), b_labels) = one, other
+        assert a.numpy().tolist() == b.numpy().tolist()
+        assert a_ids.numpy().tolist() == b_ids.numpy().tolist()
+        assert a_labels.numpy().tolist() == b_labels.numpy().tolist()
+    with pytest.raises(ValueError, match="or as many as `rows`"):
+        DocumentBatches(tokens, [0], 2, rows=rows)

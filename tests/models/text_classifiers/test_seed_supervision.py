@@ -72,7 +72,7 @@ def test_stages_of_the_procedure(monkeypatch):
     assert [watched for *_, watched, _ in seen] == [True, False, False, False]
     assert [seed for *_, seed in seen] == [7000, 7001, 7002, 7003]
     labelled = np.flatnonzero(labels >= 0)
-    np.testing.assert_array_equal(seen[0][0].tokens, tokens[labelled])
+    np.testing.assert_array_equal(seen[0][0].rows, labelled)
     assert seen[0][2].ratio == 0.5 and seen[0][2].seeds == "alike"
     assert seen[1][2].seeds == "only"
     # What the probe is surest of, of each class a half.
@@ -82,7 +82,7 @@ def test_stages_of_the_procedure(monkeypatch):
     assert np.isnan(found.confidence[labels < 0]).all()
     expected = labelled[select_confident(own, labels[labelled])]
     np.testing.assert_array_equal(np.flatnonzero(found.selected), expected)
-    np.testing.assert_array_equal(seen[1][0].tokens, tokens[expected])
+    np.testing.assert_array_equal(seen[1][0].rows, expected)
     np.testing.assert_array_equal(seen[1][2].places, places[expected])
     # Then also half of its own predictions of the rest, then all.
     others = np.flatnonzero(~found.selected)
@@ -91,9 +91,9 @@ def test_stages_of_the_procedure(monkeypatch):
         best = said.argmax(axis=1)[others]
         more = others[select_confident(said.max(axis=1)[others], best, fraction=share)]
         batches = seen[stage][0]
-        np.testing.assert_array_equal(
-            batches.tokens, tokens[np.concatenate([expected, more])]
-        )
+        rows = np.concatenate([expected, more])
+        np.testing.assert_array_equal(batches.rows, rows)
+        np.testing.assert_array_equal(batches.tokens, tokens)
         wanted = np.concatenate([labels[expected], said.argmax(axis=1)[more]])
         np.testing.assert_array_equal(batches.labels, wanted)
     assert found.rounds.shape == (3, 240)
