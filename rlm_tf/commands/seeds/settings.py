@@ -33,7 +33,9 @@ class SeedClassifySettings:
     )
     output_dir: str | None = setting(None, "Where everything is written.")
     text_column: str = setting("text", "Of the documents.")
-    id_column: str | None = setting(None, "Of their ids; none: they are numbered.")
+    id_column: str | None = setting(
+        None, 'Of their ids; without: "id" if there is one, else they are numbered.'
+    )
     encoding: str = setting("utf-8", "Of the documents.")
     labels: str | None = setting(
         None, "A CSV id,label of true labels, from which the accuracy is estimated."

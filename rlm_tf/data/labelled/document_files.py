@@ -16,6 +16,8 @@ from rlm_tf.data.labelled.table_files import column
 Path = str | os.PathLike[str]
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON = (".jsonl", ".ndjson", ".json")
+# The column of ids, if no other is named.
+_ID = "id"
 # The csv module reads no cells above 131,072 characters by default.
 _LONGEST_CELL = 1 << 30
 
@@ -51,7 +53,8 @@ def read_document_rows(
     Args:
         path: Of the file.
         text_column: Name of the documents' column, or key.
-        id_column: Name of their ids' column; None: they are numbered.
+        id_column: Name of their ids' column; None: `id` if there is one, else they are
+            numbered.
         encoding: Of the file.
 
     Raises:
@@ -159,6 +162,8 @@ def _of_table(
         if not names:
             raise ValueError(f"{path}: the first line must name the columns.")
         text_at = column(path, names, text_column)
+        if id_column is None and _ID in names:
+            id_column = _ID
         id_at = None if id_column is None else column(path, names, id_column)
         for row in reader:
             if not row:
@@ -182,6 +187,7 @@ def _of_json(
     text_column: str,
     id_column: str | None,
 ) -> Iterator[_Row]:
+    seen = False
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -197,6 +203,9 @@ def _of_json(
                 f"{type(found).__name__}."
             )
         where = f"{path}, line {number}"
+        if not (seen or id_column) and isinstance(found.get(_ID), str | int):
+            id_column = _ID
+        seen = True
         text = found[column_of(where, found, text_column)]
         if not isinstance(text, str):
             raise ValueError(

@@ -33,8 +33,10 @@ def test_tables(tmp_path, suffix, delimiter, newline, zipped):
     _csv(path, delimiter, newline, zipped=zipped)
     expected = [(f"d{number}", text) for number, text in enumerate(_TEXTS)]
     assert _read(path, text_column="body", id_column="id") == expected
-    numbered = [(str(number), text) for number, text in enumerate(_TEXTS, start=1)]
-    assert _read(path, text_column="body") == numbered
+    # Without a name the column `id` has them.
+    assert _read(path, text_column="body") == expected
+    by_text = [(text, text) for text in _TEXTS]
+    assert _read(path, text_column="body", id_column="body") == by_text
     lines = [row.line for row in read_document_rows(path, text_column="body")]
     assert lines == [2, 3, 5, 6, 7, 8]
     assert csv.field_size_limit() == 131_072
@@ -52,6 +54,9 @@ def test_json_and_lines(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a\\nb", "id": 7}\n\n{"id": "x", "text": ""}\n')
     assert _read(path, id_column="id") == [("7", "a\nb"), ("x", "")]
+    assert _read(path) == [("7", "a\nb"), ("x", "")]
+    path.write_text('{"text": "a"}\n{"text": "b", "id": 5}\n')
+    assert _read(path) == [("1", "a"), ("2", "b")]
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\nthree\x0b\xc2\x85\nfour")
     assert _read(tmp_path / "a.txt") == [
         ("1", "one"),
