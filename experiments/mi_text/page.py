@@ -14,7 +14,7 @@ ABOUT = About(
     "BMI, Table 2 (real text)",
     "How coherent is real text over long ranges, and what does the estimate depend on?",
     "python -m experiments.mi_text --preset=small --data_dir=DATA",
-    "6 h, 1 core",
+    "7.5 h, 1 core",
 )
 
 
