@@ -54,13 +54,17 @@ def digest_of(text: CorruptedText) -> str:
     """Returns what tells a corrupted text from others."""
     digest = hashlib.sha256()
     for part in text:
+        if part is None:
+            continue
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
 
 
 def first_rows(text: CorruptedText, number: int) -> CorruptedText:
     """Returns the first rows of a text."""
-    return CorruptedText(*(part[:number] for part in text))
+    return CorruptedText(
+        *(None if part is None else part[:number] for part in text)  # type: ignore[arg-type]
+    )
 
 
 class StandaloneScores(keras.callbacks.Callback):

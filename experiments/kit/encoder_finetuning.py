@@ -1,4 +1,8 @@
-"""Fine-tunes encoders of studies on labelled texts, by the recipe of Table A.2."""
+"""Fine-tunes encoders of studies on labelled texts.
+
+With the optimiser, clipping and dropout of Table A.2; rates and epochs are of studies,
+for much smaller encoders, and there is no weight decay.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from experiments.seed_backdoor.running import NEEDS
 ABOUT = About(
     "Dong, section 3.1: seeds are triggers that nobody planted",
     "Does deletion keep a classifier from learning a trigger?",
-    "python -m experiments.seed_backdoor --preset=small --seeds=1,2,3,4,5 --data_dir=DATA",
+    "python -m experiments.seed_backdoor --preset=small --seeds=1,2,3,4,5 "
+    "--data_dir=DATA",
     "15 min, 1 core",
 )
 

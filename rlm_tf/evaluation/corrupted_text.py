@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from rlm_tf.data import Masking, Segments
 from rlm_tf.evaluation.detection import DetectionScores, detection_scores
 from rlm_tf.file_errors import naming
 from rlm_tf.models import Electra, MaskedLanguageModel
+from rlm_tf.models.encoders.electra import drawable
 from rlm_tf.objectives.replaced_tokens import corrupted_tokens, detection_labels
 
 
@@ -26,19 +27,22 @@ class CorruptedText(NamedTuple):
         labels: bool `[N, T]`, True where replaced.
         padding: bool `[N, T]`, True where there is no token.
         original: int32 `[N, T]`.
+        segments: int32 `[N, T]`, of which text each token is; None: there is one.
     """
 
     tokens: np.ndarray
     labels: np.ndarray
     padding: np.ndarray
     original: np.ndarray
+    segments: np.ndarray | None = None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a `.npz` file, beside its place first."""
         path = pathlib.Path(path)
         beside = path.with_name(f".{path.name}.{os.getpid()}.npz")
         with naming(path):
-            np.savez_compressed(beside, **self._asdict())
+            given = {k: v for k, v in self._asdict().items() if v is not None}
+            np.savez_compressed(beside, **given)
             beside.replace(path)
 
     @classmethod
@@ -51,7 +55,8 @@ class CorruptedText(NamedTuple):
         """
         try:
             with np.load(path) as stored:
-                return cls(**{name: stored[name] for name in cls._fields})
+                # Of another file a field is missing, or one that is none is there.
+                return cls(**{name: stored[name] for name in stored.files})
         except (KeyError, OSError, ValueError, TypeError) as error:
             if isinstance(error, FileNotFoundError):
                 raise
@@ -107,9 +112,11 @@ def corrupt(
         positions: tf.Tensor,
         places: tf.Tensor,
         uniform: tf.Tensor,
+        segments: tf.Tensor | None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
+        logits = generator.logits_at(shown, places, segments)
         drawn = corrupted_tokens(
-            generator.logits_at(shown, places),
+            drawable(logits, generator.encoder.padding_id),
             tf.gather_nd(original, places),
             tf.ones(tf.shape(places)[:1], tf.bool),
             uniform,
@@ -123,8 +130,10 @@ def corrupt(
         original, _, positions = x[:3]
         places = tf.where(positions > 0)
         uniform = tf.constant(rng.random(int(places.shape[0])))
-        tokens, labels = corrupted(*x[:3], places, uniform)
-        parts.append((tokens, labels, original == segments.ids.padding, original))
+        # Encoders without segments are given none.
+        own = tuple(x[3:]) if generator.encoder.num_segments else ()
+        tokens, labels = corrupted(*x[:3], places, uniform, *(own or (None,)))
+        parts.append((tokens, labels, original == segments.ids.padding, original, *own))
     return CorruptedText(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
@@ -149,10 +158,18 @@ def detect(
     check_integer("detect", "groups", groups, 1)
     check_integer("detect", "batch_size", batch_size, 1)
     run = tf.function(lambda rows: model(rows), reduce_retracing=True)
+
+    def rows(first: int) -> Any:
+        own = slice(first, first + batch_size)
+        tokens = tf.constant(text.tokens[own])
+        if text.segments is None or not model.discriminator.num_segments:
+            return tokens
+        return tokens, tf.constant(text.segments[own])
+
     logits = np.concatenate(
         [
-            tf.cast(run(tf.constant(text.tokens[i : i + batch_size])), tf.float64)
-            for i in range(0, len(text.tokens), batch_size)
+            tf.cast(run(rows(first)), tf.float64)
+            for first in range(0, len(text.tokens), batch_size)
         ]
     )
     present = ~text.padding

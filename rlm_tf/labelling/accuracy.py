@@ -54,24 +54,40 @@ def choose_to_label(confidence: npt.ArrayLike, count: int, *, seed: int) -> ToLa
         raise ValueError(f"{name}: `confidence` must be [N], found {scores.shape}.")
     if not ((scores >= 0) & (scores <= 1)).all():
         raise ValueError(f"{name}: `confidence` must lie in [0, 1].")
-    number = len(scores)
-    count = min(count, number)
+    count = min(count, len(scores))
     order = np.argsort(scores, kind="stable")
-    strata = max(min(_MOST_STRATA, count // _LEAST_OF_STRATUM), 1)
-    spread = np.sqrt(scores * (1 - scores))[order]
-    # A part of each document is alike, so that sure ones are looked at, too.
-    spread = spread + _LEAST_SPREAD
-    parts = np.cumsum(spread) / spread.sum()
-    groups = np.minimum((parts * strata - 1e-9).astype(np.int64), strata - 1)
-    sizes = np.bincount(groups, minlength=strata)
+    groups = confidence_strata(scores, count)
+    sizes = np.bincount(groups)
     draws = _allocated(sizes, count)
     rng = np.random.default_rng(seed)
     chosen, of = [], []
     for group, own in enumerate(draws):
-        rows = order[groups == group]
+        rows = order[groups[order] == group]
         chosen.append(rng.choice(rows, own, replace=False))
         of.append(np.full(own, group))
     return ToLabel(np.concatenate(chosen).astype(np.int64), np.concatenate(of), sizes)
+
+
+def confidence_strata(confidence: npt.ArrayLike, count: int) -> np.ndarray:
+    """Returns the stratum of every document, int64 `[N]`, as `choose_to_label` has it.
+
+    Args:
+        confidence: As there.
+        count: How many are to be labelled, which says how many strata there are.
+    """
+    scores = np.asarray(confidence, np.float64)
+    order = np.argsort(scores, kind="stable")
+    strata = max(min(_MOST_STRATA, min(count, len(scores)) // _LEAST_OF_STRATUM), 1)
+    spread = np.sqrt(scores * (1 - scores))[order]
+    # A part of each document is alike, so that sure ones are looked at, too.
+    spread = spread + _LEAST_SPREAD
+    parts = np.cumsum(spread) / spread.sum()
+    # With few documents a stratum may be skipped: numbers have no gaps.
+    cut = np.minimum((parts * strata - 1e-9).astype(np.int64), strata - 1)
+    _, groups = np.unique(cut, return_inverse=True)
+    found = np.empty(len(scores), np.int64)
+    found[order] = groups
+    return found
 
 
 def _allocated(sizes: np.ndarray, count: int) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+_ROUNDING = 1e-9
+
 
 class ConfidentJoint(NamedTuple):
     """What labels seem to be, and what they seem to stand for.
@@ -57,6 +59,8 @@ def confident_joint(labels: npt.ArrayLike, probs: npt.ArrayLike) -> ConfidentJoi
     sums = np.bincount(own, weights=said[np.arange(number), own], minlength=classes)
     # Of a class that nothing is labelled as there is no threshold to reach.
     thresholds = np.where(counts > 0, sums / np.maximum(counts, 1), np.inf)
+    # The mean of equal numbers may be rounded to above them.
+    thresholds -= _ROUNDING
     reached = np.where(said >= thresholds, said, -np.inf)
     best = reached.argmax(axis=1)
     sure = np.isfinite(reached.max(axis=1))

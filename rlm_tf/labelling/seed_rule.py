@@ -95,6 +95,8 @@ class SeedRule:
                 f"{name}: `seeds` must have two classes at least, found "
                 f"{', '.join(map(repr, seeds)) or 'none'}."
             )
+        if not all(isinstance(own, str) and own for own in seeds):
+            raise ValueError(f"{name}: names of classes must be texts, and not empty.")
         self.class_names = tuple(sorted(seeds))
         self.tokenisation = tokenisation
         self.ties = ties
@@ -221,7 +223,14 @@ class SeedRule:
 
         Args:
             texts: N texts.
+
+        Raises:
+            ValueError: If it is one text.
         """
+        if isinstance(texts, str | bytes):
+            raise ValueError(
+                f"{type(self).__name__}.match: `texts` must be a list, found one text."
+            )
         rows: list[int] = []
         columns: list[int] = []
         cells: list[tuple[int, int]] = []

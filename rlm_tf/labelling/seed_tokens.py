@@ -36,6 +36,11 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(lowered(as_text(text)))
 
 
+def first_words(text: str, number: int) -> str:
+    """Returns the beginning of a text: so many of its words, in lower case."""
+    return " ".join(words_of(text)[:number])
+
+
 def word_spans(text: str) -> list[tuple[str, tuple[int, int]]]:
     """Returns the words of a text in lower case, and where each begins and ends."""
     return [(found[0], found.span()) for found in _WORD.finditer(text)]

@@ -54,6 +54,8 @@ class DivergenceGuard(keras.callbacks.Callback):
         highest: What logs may be at the end of an epoch; one that is not below counts
             as divergence, too: `{"discriminator": 0.69}` finds a detector whose loss is
             stuck at ln 2. The first epoch is let pass.
+        highest_epochs: So many epochs one after the other must end so: a model that
+            only is slow gets on meanwhile.
         also: Callbacks whose state goes back with the weights of `monitor` or of the
             last look: by their `rewind(state)`, or `set_state(state)` if they have
             none. Averages of weights belong here, before the guard among callbacks:
@@ -80,6 +82,7 @@ class DivergenceGuard(keras.callbacks.Callback):
         monitor: str | None = None,
         threshold: float | None = None,
         highest: Mapping[str, float] | None = None,
+        highest_epochs: int = 1,
         also: Sequence[keras.callbacks.Callback] = (),
     ):
         super().__init__()
@@ -89,6 +92,7 @@ class DivergenceGuard(keras.callbacks.Callback):
                 f"DivergenceGuard: `factor` must lie in (0, 1), found {factor}."
             )
         check_integer("DivergenceGuard", "max_recoveries", max_recoveries, 1)
+        check_integer("DivergenceGuard", "highest_epochs", highest_epochs, 1)
         if best is not None and monitor is not None:
             raise ValueError("DivergenceGuard: give `best` or `monitor`, not both.")
         if best is not None and also:
@@ -109,12 +113,15 @@ class DivergenceGuard(keras.callbacks.Callback):
         self.monitor = monitor
         self.threshold = threshold
         self.highest = dict(highest or {})
+        self.highest_epochs = highest_epochs
         self.also = list(also)
         self.recoveries = 0
         self._last_finite = BestWeights(with_iterations=True)
         self._of_others: list[Any] = []
         self._epoch = 0
         self._rate = math.inf
+        # Epochs in a row that ended above `highest`.
+        self._above = 0
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if self.recover:
@@ -141,7 +148,9 @@ class DivergenceGuard(keras.callbacks.Callback):
             for log, most in self.highest.items()
             if epoch and monitored(found, log, name) >= most
         }
-        if stuck:
+        self._above = self._above + 1 if stuck else 0
+        if self._above >= self.highest_epochs:
+            self._above = 0
             self._diverged(stuck, "its end")
             return
         if self.monitor is not None and (self.recover or self.threshold is not None):
@@ -242,6 +251,7 @@ class DivergenceGuard(keras.callbacks.Callback):
             "recoveries": self.recoveries,
             "last_finite": self._last_finite.get_state(),
             "of_others": self._of_others,
+            "above": self._above,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -249,3 +259,5 @@ class DivergenceGuard(keras.callbacks.Callback):
         self.recoveries = state["recoveries"]
         self._last_finite.set_state(state["last_finite"])
         self._of_others = state["of_others"]
+        # States of before it was counted have none.
+        self._above = state.get("above", 0)

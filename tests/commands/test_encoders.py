@@ -28,9 +28,11 @@ from rlm_tf.commands.encoders import (
 )
 from rlm_tf.commands.encoders.folder import load_encoder
 from rlm_tf.data import LabelledTexts, encoder_vocabulary
+from rlm_tf.data.labelled.table_files import read_labelled
 from rlm_tf.data.text.special_tokens import FIRST_IDS
 from rlm_tf.loading import load_model
 from rlm_tf.models import Electra, SequenceClassifier
+from rlm_tf.serving.arguments import MAX_TEXT_BYTES
 from tests.experiments.binaries import run_binary
 
 _WORDS = {
@@ -303,6 +305,17 @@ def _parts(labels, texts, names=("a", "b")):
     return examples.Examples(part, part, part, [])
 
 
+def test_lines_and_cells_of_more_than_a_megabyte(tmp_path, monkeypatch, capsys):
+    long = "a" * (MAX_TEXT_BYTES - 1) + "\u00e9\u00e9"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"ship\n{long}\n"))
+    ((first, second),) = using._batches(4)
+    assert first == "ship" and second == "a" * (MAX_TEXT_BYTES - 1)
+    assert "line 2 is read up to 1,000,000 bytes" in capsys.readouterr().err
+    path = tmp_path / "big.csv"
+    path.write_text(f"text,label\n{long},x\nship,y\n")
+    assert read_labelled(path).texts == [long, "ship"]
+
+
 def test_peers_of_numbers_and_of_texts_without_words():
     texts = [f"{'very ' * i}good" for i in range(8)]
     numbers = _parts(np.arange(8, dtype=np.float32), texts, ())
@@ -327,6 +340,12 @@ def test_the_verdict_names_the_better_one():
         assert results["tfidf_accuracy"] == 1
         assert any(wanted in line for line in finetuning_report.summary(results))
     assert len(results["errors"]) == 16 and results["errors"][0]["said"] == "b"
+    one = _parts([0], ["good"])._replace(train=given.train, valid=given.valid)
+    results = finetuning_report.measure(one, right[:1])
+    assert results["ahead_of_tfidf_error"] is None
+    assert any(
+        "one example tells" in line for line in finetuning_report.summary(results)
+    )
 
 
 # === Mistakes ===

@@ -15,7 +15,14 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import load_model
-from rlm_tf.commands.seeds import looking, reading, running, settings, training
+from rlm_tf.commands.seeds import (
+    estimating,
+    looking,
+    reading,
+    running,
+    settings,
+    training,
+)
 from rlm_tf.labelling import SeedRule
 
 _WORDS = {
@@ -327,6 +334,93 @@ def test_labels_tell_the_accuracy_and_change_nothing_else(files, done, capsys):
     running.run(_settings(files, labels=str(files / "labels.csv")))
     found = json.loads((done / "report.json").read_text())["accuracy"]
     assert found["value"] == pytest.approx(2 / 3)
+
+
+def test_labels_are_pooled_by_stratum():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.5, 1.0, 4000)
+    probs = np.stack([confidence, 1 - confidence], axis=1)
+    right = rng.random(4000) < confidence
+    labels = np.zeros(4000, int)
+    # Texts without a word have no prediction, and nobody is asked.
+    probs[:500] = 0.5
+    labels[:500] = -1
+    truth_of_all = np.where(right, 0, 1)
+    found = {"asked": [], "more": [], "earlier": [], "others": []}
+    for seed in range(60):
+        sample = estimating.sample_of(probs, labels, 50, seed)
+        assert len(np.unique(sample.rows)) == 50 and sample.rows.min() >= 500
+        other = estimating.sample_of(probs, labels, 90, seed + 100)
+        simple = np.random.default_rng(seed).choice(np.arange(500, 4000), 50, False)
+        more = np.union1d(sample.rows, simple)
+        for name, rows, samples in (
+            ("asked", sample.rows, [sample]),
+            ("more", more, [sample]),
+            ("earlier", sample.rows, [other, sample]),
+            ("others", np.setdiff1d(simple, sample.rows), [sample]),
+        ):
+            truth = np.full(4000, -1)
+            truth[rows] = truth_of_all[rows]
+            own = estimating.accuracy(labels, truth, samples)
+            assert own["labels"] == len(rows) and own["low"] < own["value"]
+            found[name].append(own["value"])
+    true = right[500:].mean()
+    for values in found.values():
+        assert abs(np.mean(values) - true) < 4 * np.std(values) / np.sqrt(60)
+    # The least sure ones alone would be worse: so many are asked of each stratum.
+    sample = estimating.sample_of(probs, labels, 50, 0)
+    counts = np.bincount(sample.strata[sample.rows])
+    assert counts.tolist() == [10] * 5
+    # Labels of texts without a prediction say nothing of it.
+    truth = np.full(4000, -1)
+    truth[[0, 1, 600]] = 0
+    assert estimating.accuracy(labels, truth, [sample])["labels"] == 1
+
+
+def test_tables_hold_ends_of_lines_of_every_kind(tmp_path):
+    rows = [("id", "text"), ("a", "one\rtwo"), ("b\r", 'a "q",\r\n'), ("c", "x\ny")]
+    running._write_csv(tmp_path / "a.csv", rows)
+    assert _rows(tmp_path / "a.csv") == [[*row] for row in rows]
+    assert (tmp_path / "a.csv").read_bytes().startswith(b"id,text\n")
+
+
+@pytest.mark.parametrize("number", [1, 9])
+def test_what_cannot_be_judged_is_said_before_anything_is_trained(files, number):
+    lines = ["id,label", *(f"d{i},sea" for i in range(number)), "d50,"]
+    (files / "few.csv").write_text("\n".join(lines))
+    given = _settings(
+        files, labels=str(files / "few.csv"), use_labels="both", output_dir="none"
+    )
+    with pytest.raises(ValueError, match=f"needs 10 labels at least, found {number}"):
+        running.run(given)
+
+
+def test_a_run_that_failed_may_have_other_seeds(files, tmp_path):
+    (tmp_path / "seeds.json").write_text('{"sea": ["zzz"], "wood": ["qqq"]}')
+    given = _settings(
+        files,
+        seed_words=str(tmp_path / "seeds.json"),
+        output_dir=str(tmp_path / "out"),
+    )
+    with pytest.raises(ValueError, match="no document is labelled sea, wood"):
+        running.run(given)
+    assert not (tmp_path / "out" / "settings.json").exists()
+    for text in ('{"sea": ["a"], "sea": ["b"]}', '{"": ["a"], "wood": ["b"]}'):
+        (tmp_path / "seeds.json").write_text(text)
+        with pytest.raises(ValueError, match=r"'sea' is there twice|and not empty"):
+            reading.read_rule(str(tmp_path / "seeds.json"))
+
+
+def test_words_that_tell_nothing_have_a_ratio(files, tmp_path):
+    rule = SeedRule({"a": ["the"], "b": ["not"]})
+    texts = ["the of", "not of"] * 5
+    given = _settings(files, deletion="random", length=20)
+    trainer = training.Trainer(given, rule, texts, rule.match(texts), tmp_path)
+    assert trainer.ratio == 0.5
+    # Of a long document what is read counts.
+    texts = ["the " + "ship " * 400, "not " + "tree " * 400]
+    trainer = training.Trainer(given, rule, texts, rule.match(texts), tmp_path)
+    assert trainer.ratio == round((1 / 20) ** (1 / 19), 4)
 
 
 @pytest.mark.landing

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from rlm_tf.data import Masking, Segments, encoder_vocabulary, masked_count
 from rlm_tf.evaluation import (
@@ -17,6 +18,7 @@ from rlm_tf.evaluation import (
 )
 from rlm_tf.layers import TransformerEncoder
 from rlm_tf.models import Electra, MaskedLanguageModel
+from rlm_tf.models.encoders.electra import drawable
 
 _TEXT = "some words of a text\nand of another one\n\n" * 12
 _VOCABULARY = encoder_vocabulary(_TEXT, 290)
@@ -88,5 +90,42 @@ def test_pseudo_perplexity_by_loops():
             losses.append(math.log(np.exp(logits).sum()) - logits[row[place]])
     found = pseudo_perplexity(model, rows, _SEGMENTS.ids, batch_size=7)
     assert found == pytest.approx(math.exp(np.mean(losses)), rel=1e-5)
+    two = MaskedLanguageModel(_encoder(num_segments=2))
+    segments = np.zeros_like(rows)
+    segments[:, 5:] = 1
+    with_them = pseudo_perplexity(two, rows, _SEGMENTS.ids, segments=segments)
+    assert with_them != pytest.approx(
+        pseudo_perplexity(two, rows, _SEGMENTS.ids), rel=1e-4
+    )
     with pytest.raises(ValueError, match="have none that counts"):
         pseudo_perplexity(model, np.array([[2, 3, 0]]), _SEGMENTS.ids)
+
+
+def test_padding_is_never_drawn():
+    text = _corrupted(generator=MaskedLanguageModel(_encoder(initializer_range=1e-6)))
+    # Any other word is as likely as each.
+    assert text.labels.any()
+    assert not (text.tokens[text.labels] == _SEGMENTS.ids.padding).any()
+    drawn = drawable(tf.zeros([2, 4], tf.float16), 1)
+    assert tf.nn.softmax(drawn).numpy()[:, 1].tolist() == [0, 0]
+
+
+def test_second_texts_count_where_the_encoder_knows_them(tmp_path):
+    segments = Segments(_TEXT, _VOCABULARY, 14, 4, two_texts=True, seed=1)
+    assert segments.segments.any()
+    generator = MaskedLanguageModel(_encoder(num_segments=2))
+    text = corrupt(generator, segments, Masking(_VOCABULARY), 0)
+    np.testing.assert_array_equal(text.segments, segments.segments)
+    text.save(tmp_path / "text.npz")
+    np.testing.assert_array_equal(
+        CorruptedText.load(tmp_path / "text.npz").segments, text.segments
+    )
+    model = Electra(_encoder(num_segments=2), _encoder(num_segments=2))
+    logits = model((text.tokens, text.segments)).numpy().astype(np.float64)
+    losses = np.logaddexp(0, logits) - text.labels * logits
+    found = detect(model, text)
+    assert found.cross_entropy == pytest.approx(losses[~text.padding].mean(), rel=1e-5)
+    without = detect(model, text._replace(segments=None))
+    assert without.cross_entropy != pytest.approx(found.cross_entropy, rel=1e-4)
+    plain = corrupt(MaskedLanguageModel(_encoder()), segments, Masking(_VOCABULARY), 0)
+    assert plain.segments is None

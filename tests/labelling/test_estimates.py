@@ -16,6 +16,15 @@ from tests.references.weak_supervision_reference import ORACLE
 _JOINT = ORACLE["confident_joint"]
 
 
+@pytest.mark.parametrize("probability", [0.9, 0.7, 0.55, 0.1, 1 / 3])
+def test_equal_confidences_reach_their_mean(probability):
+    probs = np.full([11, 2], [1 - probability, probability])
+    probs[:10] = [probability, 1 - probability]
+    labels = np.array([0] * 10 + [1])
+    found = confident_joint(labels, probs)
+    assert found.joint.sum() == 11
+
+
 def test_the_confident_joint_of_the_oracle():
     found = confident_joint(_JOINT["labels"], _JOINT["probabilities"])
     np.testing.assert_array_equal(found.joint, _JOINT["joint"])

@@ -219,6 +219,19 @@ def test_a_loss_that_is_stuck_is_divergence():
         fit(linear("sgd"), [Stuck([0.7, 0.693]), guard])
 
 
+def test_a_slow_loss_is_not_stuck():
+    guard = DivergenceGuard(highest={"detector": 0.69}, highest_epochs=3)
+    fit(linear("sgd"), [Stuck([0.7, 0.7, 0.7, 0.6, 0.7, 0.7]), guard], epochs=6)
+    state = guard.get_state()
+    again = DivergenceGuard(highest={"detector": 0.69}, highest_epochs=3)
+    again.set_state(state)
+    # Three in a row, two of them before the run was killed.
+    again.set_model(linear("sgd"))
+    again.on_epoch_begin(6)
+    with pytest.raises(TrainingDivergedError, match="epoch 7"):
+        again.on_epoch_end(6, {"detector": 0.7})
+
+
 def test_a_loss_that_is_stuck_falls_back():
     guard = DivergenceGuard(
         highest={"detector": 0.69}, recover=True, monitor="loss", factor=0.5

@@ -91,6 +91,12 @@ class Run:
             print(f"  {line}")
         print(f"  classes: {_classes(examples.train)}")
         length = settings.length or _length(examples.train, trained)
+        most = encoder_of(trained.model).most_tokens
+        if most is not None and length > most:
+            raise ValueError(
+                f"--length must be at most {most}, what --encoder={settings.encoder} "
+                f"reads, found {length}."
+            )
         batches = {
             name: LabelledBatches(
                 getattr(examples, name),

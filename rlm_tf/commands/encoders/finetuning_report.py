@@ -60,9 +60,10 @@ def measure(examples: Examples, outputs: np.ndarray) -> dict[str, Any]:
         "tfidf_accuracy": score_of(test, peer.predictions),
         "majority_accuracy": score_of(test, constant),
         "ahead_of_tfidf": float(difference.mean()),
-        "ahead_of_tfidf_error": float(
-            difference.std(ddof=1) / np.sqrt(len(difference))
-        ),
+        # Of one example there is none.
+        "ahead_of_tfidf_error": float(difference.std(ddof=1) / np.sqrt(len(difference)))
+        if len(difference) > 1
+        else None,
         "macro_f1": float(f1.mean()),
         "matthews": float(matthews_corrcoef(true, said)),
         "tfidf": peer.about,
@@ -157,18 +158,17 @@ def _verdict(results: dict[str, Any]) -> str | None:
             return None
         return f"behind tf-idf: a correlation of {own:.3f} against {peer:.3f}"
     ahead, error = results["ahead_of_tfidf"], results["ahead_of_tfidf_error"]
+    told = "one example tells nothing"
+    if error is not None:
+        told = f"standard error {100 * error:.1f} points"
     if ahead < 0:
         return (
-            f"behind tf-idf: {-100 * ahead:.1f} points fewer are right (standard error "
-            f"{100 * error:.1f}); take the linear model, or give more --text and "
-            "--minutes"
+            f"behind tf-idf: {-100 * ahead:.1f} points fewer are right ({told}); take "
+            "the linear model, or give more --text and --minutes"
         )
     if ahead == 0:
-        return f"level with tf-idf (standard error {100 * error:.1f} points)"
-    return (
-        f"ahead of tf-idf by {100 * ahead:.1f} points (standard error "
-        f"{100 * error:.1f})"
-    )
+        return f"level with tf-idf ({told})"
+    return f"ahead of tf-idf by {100 * ahead:.1f} points ({told})"
 
 
 def _write_classes(page: Page, results: dict[str, Any]) -> None:

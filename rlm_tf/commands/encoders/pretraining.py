@@ -50,8 +50,8 @@ _WARM_UP, _MOST_WARM_UP = 0.1, 1000
 _WIDE_MINUTES = 300.0
 # Seconds for export and report, and share of the minutes for them.
 _AFTER, _AFTER_SHARE = 20.0, 0.05
-# A detector whose loss does not leave ln 2 has learnt nothing.
-_STUCK = 0.69
+# A detector whose loss does not leave ln 2 for so many looks has learnt nothing.
+_STUCK, _STUCK_LOOKS = 0.69, 6
 # So few steps teach nothing.
 _FEW_STEPS = 100
 # Of the encoder, by objective.
@@ -267,7 +267,12 @@ class Run:
             show=_line,
             seconds=plan.seconds,
             callbacks=[AdamLog()],
-            guard=DivergenceGuard(recover=True, monitor="val_loss", highest=highest),
+            guard=DivergenceGuard(
+                recover=True,
+                monitor="val_loss",
+                highest=highest,
+                highest_epochs=_STUCK_LOOKS,
+            ),
             resume=self.settings.resume,
         )
         if fitted.is_cut:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.folder import SAVED_MODEL
 from rlm_tf.commands.encoders.settings import ClassifySettings, FillMaskSettings
+from rlm_tf.serving.arguments import MAX_TEXT_BYTES
 
 
 def fill_mask(settings: FillMaskSettings) -> None:
@@ -81,8 +82,14 @@ def _signatures(model: str | None) -> Any:
 
 def _batches(size: int) -> Iterator[list[str]]:
     lines: list[str] = []
-    for line in sys.stdin:
-        lines.append(line.rstrip("\n"))
+    for number, line in enumerate(sys.stdin, start=1):
+        text = line.rstrip("\n").encode("utf-8", "surrogateescape")
+        if len(text) > MAX_TEXT_BYTES:
+            print(
+                f"warning: line {number} is read up to {MAX_TEXT_BYTES:,} bytes",
+                file=sys.stderr,
+            )
+        lines.append(text[:MAX_TEXT_BYTES].decode("utf-8", "ignore"))
         if len(lines) == size:
             yield lines
             lines = []

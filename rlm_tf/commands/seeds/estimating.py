@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,11 +11,12 @@ from rlm_tf.evaluation import expected_calibration_error, fit_temperature
 from rlm_tf.labelling import (
     Matches,
     SeedRule,
-    ToLabel,
     accuracy_from_labels,
+    choose_to_label,
     confident_joint,
     seed_agreement,
 )
+from rlm_tf.labelling.accuracy import confidence_strata
 
 # Labels that probabilities are set right by, at least.
 _LEAST = 20
@@ -54,26 +56,61 @@ def without_labels(
     return found
 
 
+class Sample(NamedTuple):
+    """What a person is asked to label, and whom it stands for.
+
+    Attributes:
+        rows: int `[M]`, documents of `to_label.csv`, in an order that is drawn.
+        strata: int `[N]`, of every document that has a prediction; -1: it has none.
+    """
+
+    rows: np.ndarray
+    strata: np.ndarray
+
+
+def sample_of(probs: np.ndarray, labels: np.ndarray, count: int, seed: int) -> Sample:
+    """Returns what is asked, of documents that have a prediction.
+
+    Args:
+        probs: float `[N, C]`.
+        labels: int `[N]`, predictions, -1: none.
+        count: How many.
+        seed: Of the draw.
+    """
+    predicted = np.flatnonzero(labels >= 0)
+    confidence = probs[predicted].max(axis=1)
+    chosen = choose_to_label(confidence, count, seed=seed)
+    strata = np.full(len(labels), -1)
+    strata[predicted] = confidence_strata(confidence, count)
+    # Whoever labels the first ones only has some of all strata.
+    order = np.random.default_rng(seed).permutation(len(chosen.indices))
+    return Sample(predicted[chosen.indices[order]], strata)
+
+
 def accuracy(
-    labels: np.ndarray, truth: np.ndarray, chosen: ToLabel, number: int
+    labels: np.ndarray, truth: np.ndarray, samples: Sequence[Sample]
 ) -> dict[str, float]:
     """Returns the estimate of the accuracy from what a person has labelled.
 
+    Labels of documents of a sample and others are pooled by stratum; without any of the
+    samples they are a simple sample, and so they are taken where a stratum has none.
+
     Args:
-        labels: int `[N]`, predictions.
+        labels: int `[N]`, predictions, -1: none, of which nothing is asked.
         truth: int `[N]`, -1 of documents without a true label.
-        chosen: What `to_label.csv` has.
-        number: N.
+        samples: What may have been asked, the likeliest first.
     """
-    rows = np.flatnonzero(truth >= 0)
+    rows = np.flatnonzero((truth >= 0) & (labels >= 0))
     right = labels[rows] == truth[rows]
-    strata = dict(zip(chosen.indices.tolist(), chosen.strata.tolist(), strict=True))
-    of = np.array([strata.get(row, -1) for row in rows.tolist()])
-    drawn = np.bincount(of[of >= 0], minlength=len(chosen.stratum_sizes))
-    if len(rows) and (of >= 0).all() and (drawn > 0).all():
-        found = accuracy_from_labels(right, of, chosen.stratum_sizes)
+    for sample in samples:
+        strata = sample.strata
+        sizes = np.bincount(strata[strata >= 0])
+        drawn = np.bincount(strata[rows], minlength=len(sizes))
+        if np.isin(rows, sample.rows).any() and (drawn > 0).all():
+            found = accuracy_from_labels(right, strata[rows], sizes)
+            break
     else:
-        # Others than those of to_label.csv, or not all of its strata: a simple sample.
+        number = int((labels >= 0).sum())
         found = accuracy_from_labels(right, np.zeros(len(rows), int), [number])
     return {"labels": len(rows), **found._asdict()}
 

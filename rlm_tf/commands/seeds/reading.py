@@ -6,7 +6,7 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,8 +69,9 @@ def read_rule(path: str) -> SeedRule:
         ValueError: If the file is no JSON of lists by class, or the rule cannot be.
     """
     try:
-        found = json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
-    except ValueError as error:
+        text = pathlib.Path(path).read_text(encoding="utf-8-sig")
+        found = json.loads(text, object_pairs_hook=_without_doubles)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"--seed_words={path}: {error}.") from None
     if not isinstance(found, dict):
         raise ValueError(
@@ -81,6 +82,16 @@ def read_rule(path: str) -> SeedRule:
         return SeedRule(found)
     except ValueError as error:
         raise ValueError(f"--seed_words={path}: {error}") from None
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns an object of JSON; ValueError if a name is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the class {twice!r} is there twice")
+    return found
 
 
 def read_labels(path: str, corpus: Corpus, names: tuple[str, ...]) -> np.ndarray:
@@ -95,7 +106,10 @@ def read_labels(path: str, corpus: Corpus, names: tuple[str, ...]) -> np.ndarray
     places = {own: place for place, own in enumerate(corpus.ids)}
     found = np.full(len(corpus.ids), -1)
     for row in rows:
-        own, label = row[id_at], row[label_at]
+        own, label = row[id_at], row[label_at].strip()
+        if not label:
+            # Not labelled yet.
+            continue
         if own not in places:
             raise ValueError(f"--labels={path}: no document has the id {own!r}.")
         if label not in names:

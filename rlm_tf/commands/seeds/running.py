@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import hashlib
 import io
 import itertools
@@ -23,7 +24,7 @@ from rlm_tf.commands.seeds.reading import Corpus, read_corpus, read_labels, read
 from rlm_tf.commands.seeds.settings import RESULTS, SETTINGS, SeedClassifySettings
 from rlm_tf.commands.seeds.training import Trainer
 from rlm_tf.file_errors import naming
-from rlm_tf.labelling import Matches, SeedRule, ToLabel, choose_to_label
+from rlm_tf.labelling import Matches, SeedRule
 from rlm_tf.labelling.rule_statistics import english_stop_words
 from rlm_tf.models import SeedOutcome
 from rlm_tf.serving import export_text_classifier
@@ -34,6 +35,8 @@ _FILES = (
     *(_TRAININGS, _MODEL, _SAVED_MODEL, _PREDICTIONS, _TO_LABEL, RESULTS),
     *("report.md", "report.html", "report_files"),
 )
+# True labels that classifiers learn from and are judged by, at least.
+_LEAST_JUDGED = 10
 # Settings that say nothing of what is trained.
 _NO_SETTINGS = (
     *("output_dir", "resume", "overwrite"),
@@ -70,9 +73,9 @@ class Run:
         truth = None
         if settings.labels is not None:
             truth = read_labels(settings.labels, corpus, rule.class_names)
-        self._claim(rule, corpus)
         matches = rule.match(corpus.texts)
-        self._look(rule, matches)
+        self._look(rule, matches, truth)
+        self._claim(rule, corpus)
         trainer = Trainer(
             settings, rule, corpus.texts, matches, self.folder / _TRAININGS
         )
@@ -98,12 +101,20 @@ class Run:
         # What is measured may be asked for anew, with labels; trainings are kept.
         remove_all(self.folder, (RESULTS,))
 
-    def _look(self, rule: SeedRule, matches: Matches) -> None:
+    def _look(self, rule: SeedRule, matches: Matches, truth: np.ndarray | None) -> None:
         """Says what the rule does, and stops where it does nothing.
 
         Raises:
-            ValueError: If no document, or of a class none, has a label.
+            ValueError: If no document, or of a class none, has a label, or too few have
+                true ones.
         """
+        if truth is not None and self.settings.use_labels == "both":
+            given = int((truth >= 0).sum())
+            if given < _LEAST_JUDGED:
+                raise ValueError(
+                    f"--labels={self.settings.labels}: --use_labels=both needs "
+                    f"{_LEAST_JUDGED} labels at least, found {given}."
+                )
         hits = np.asarray((matches.hits > 0).sum(axis=0)).ravel()
         dead = [seed.text for seed, n in zip(rule.seeds, hits, strict=True) if not n]
         if dead:
@@ -147,9 +158,13 @@ class Run:
         settings, names = self.settings, rule.class_names
         first = final = trainer.main()
         # By what the first says, so that true labels change no stratum.
-        chosen = choose_to_label(
-            first.probs.max(axis=1), settings.to_label, seed=settings.seed
+        asked = functools.partial(
+            estimating.sample_of,
+            first.probs,
+            self._labels(first, trainer),
+            seed=settings.seed,
         )
+        sample = asked(count=settings.to_label)
         judged_labels = None
         if truth is not None and settings.use_labels != "estimate":
             digest = hashlib.sha256(truth.astype("<i8").tobytes()).hexdigest()[:12]
@@ -194,11 +209,13 @@ class Run:
             own = (
                 self._labels(first, trainer) if judged_labels is None else judged_labels
             )
-            results["accuracy"] = estimating.accuracy(own, truth, chosen, len(labels))
+            # An earlier run may have asked for as many as there are labels.
+            earlier = asked(count=max(int((truth >= 0).sum()), 1))
+            results["accuracy"] = estimating.accuracy(own, truth, [sample, earlier])
             if settings.use_labels == "estimate":
                 results["calibration"] = estimating.calibration(first.probs, truth)
         sure = final.probs.max(axis=1)
-        self._write_tables(corpus, matches, names, labels, sure, chosen)
+        self._write_tables(corpus, matches, names, labels, sure, sample.rows)
         self._write_model(rule, final)
         report.write(self.folder, results, sure)
         write_json(self.folder / RESULTS, results)
@@ -266,7 +283,7 @@ class Run:
         names: tuple[str, ...],
         labels: np.ndarray,
         sure: np.ndarray,
-        chosen: ToLabel,
+        asked: np.ndarray,
     ) -> None:
         called = np.array([*names, ""])
         rows = zip(
@@ -278,7 +295,7 @@ class Run:
         )
         header = ("id", "label", "probability", "seed_label")
         _write_csv(self.folder / _PREDICTIONS, itertools.chain([header], rows))
-        own = [(corpus.ids[row], corpus.texts[row]) for row in chosen.indices.tolist()]
+        own = [(corpus.ids[row], corpus.texts[row]) for row in asked.tolist()]
         _write_csv(self.folder / _TO_LABEL, [("id", "text"), *own])
 
 
@@ -302,5 +319,11 @@ def _counts(rule: SeedRule, matches: Matches, labels: np.ndarray) -> dict[str, A
 
 def _write_csv(path: pathlib.Path, rows: Iterable[Any]) -> None:
     stream = io.StringIO(newline="")
-    csv.writer(stream, lineterminator="\n").writerows(rows)
+    plain, quoted = (
+        csv.writer(stream, lineterminator="\n", quoting=quoting)
+        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+    )
+    for row in rows:
+        # The module leaves a lone end of line of old Macs as it is.
+        (quoted if any("\r" in cell for cell in row) else plain).writerow(row)
     write_beside(path, stream.getvalue().encode("utf-8", "surrogatepass"))

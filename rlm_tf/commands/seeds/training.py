@@ -26,6 +26,7 @@ from rlm_tf.labelling import (
     seed_places,
 )
 from rlm_tf.labelling.folds import document_folds
+from rlm_tf.labelling.seed_tokens import first_words
 from rlm_tf.labelling.word_list import PADDING
 from rlm_tf.layers import PooledEncoder
 from rlm_tf.layers.text.tfidf_bag import inverse_document_frequencies
@@ -123,8 +124,13 @@ class Trainer:
             self.deletion, self.ratio = {"ratio": 0.0, "seeds": "only"}, None
         elif settings.deletion == "random":
             if self.ratio is None:
-                found = rule_statistics(rule, texts, matches)
-                best = best_deletion_ratio(1, found.indicative.median)
+                # Of as much of a document as is read; one word at least.
+                read = [
+                    first_words(text, settings.length) if label >= 0 else ""
+                    for text, label in zip(texts, self.labels, strict=True)
+                ]
+                found = rule_statistics(rule, read, matches)
+                best = best_deletion_ratio(1, max(found.indicative.median, 1.0))
                 self.ratio = round(best, 4)
             self.deletion = {"ratio": self.ratio}
         labelled = int((self.labels >= 0).sum())
@@ -258,8 +264,10 @@ class Trainer:
         Each is of a classifier that has learnt from the true labels of other folds, but
         not of the document's own.
         """
-        folds = min(_JUDGE_FOLDS, int((truth >= 0).sum()))
-        of = document_folds(self.prepared.tokens, truth, folds, seed=self.settings.seed)
+        tokens = self.prepared.tokens
+        distinct = len(np.unique(tokens[truth >= 0], axis=0))
+        folds = min(_JUDGE_FOLDS, max(distinct, 2))
+        of = document_folds(tokens, truth, folds, seed=self.settings.seed)
         found = np.full(len(truth), -1)
         for fold in range(folds):
             print(f"  judged with labels: {fold + 1} of {folds}", flush=True)

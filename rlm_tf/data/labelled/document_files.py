@@ -8,18 +8,17 @@ import io
 import json
 import os
 import pathlib
+import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from rlm_tf.data.labelled.table_files import column
+from rlm_tf.data.labelled.table_files import column, long_cells
 
 Path = str | os.PathLike[str]
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _JSON = (".jsonl", ".ndjson", ".json")
 # The column of ids, if no other is named.
 _ID = "id"
-# The csv module reads no cells above 131,072 characters by default.
-_LONGEST_CELL = 1 << 30
 
 
 class DocumentRow(NamedTuple):
@@ -84,15 +83,16 @@ def read_document_rows(
                 (None, line.rstrip("\n").removesuffix("\r"), place)
                 for place, line in enumerate(lines, start=1)
             )
-        for own, text, line in rows:
-            number += 1
-            name = str(number) if own is None else own
-            if own is not None and seen.setdefault(name, line) != line:
-                raise ValueError(
-                    f"{path}, line {line}: the id {name!r} was already in line "
-                    f"{seen[name]}."
-                )
-            yield DocumentRow(name, text, line)
+        with long_cells():
+            for own, text, line in rows:
+                number += 1
+                name = str(number) if own is None else own
+                if own is not None and seen.setdefault(name, line) != line:
+                    raise ValueError(
+                        f"{path}, line {line}: the id {name!r} was already in line "
+                        f"{seen[name]}."
+                    )
+                yield DocumentRow(name, text, line)
     if not number:
         raise ValueError(f"{path}: there is no document.")
 
@@ -107,7 +107,7 @@ def _lines(path: pathlib.Path, file: BinaryIO, encoding: str) -> Iterator[str]:
     """Gives the lines of a file with their ends; only a newline ends one."""
     try:
         start = "\n".encode(encoding)
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise ValueError(
             f"--encoding: {encoding!r} is none that Python knows."
         ) from None
@@ -127,7 +127,7 @@ def _lines(path: pathlib.Path, file: BinaryIO, encoding: str) -> Iterator[str]:
                 ) from None
             offset += len(data)
             yield line.removeprefix("\ufeff") if number == 1 else line
-    except (gzip.BadGzipFile, EOFError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: a damaged .gz file: {error}.") from None
 
 
@@ -138,10 +138,25 @@ def _wide_lines(path: pathlib.Path, file: BinaryIO, encoding: str) -> Iterator[s
         for line in reader:
             number += 1
             yield line.removeprefix("\ufeff") if number == 1 else line
-    except (UnicodeError, gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(
-            f"{path}, line {number + 1}: no {encoding} text (--encoding): {error}."
-        ) from None
+    except UnicodeError:
+        raise ValueError(_first_damage(path, encoding)) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: a damaged .gz file: {error}.") from None
+
+
+def _first_damage(path: pathlib.Path, encoding: str) -> str:
+    """Returns where a file is no text: it is read anew, as a reader is ahead."""
+    with _opened(path) as file:
+        data = file.read()
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].decode(encoding).count("\n") + 1
+        where = f"{path}, line {line}: byte {error.start}"
+        return f"{where} is no {encoding} text (--encoding)."
+    except UnicodeError as error:
+        return f"{path}: no {encoding} text (--encoding): {error}."
+    return f"{path}: no {encoding} text (--encoding)."
 
 
 _Row = tuple[str | None, str, int]
@@ -154,7 +169,6 @@ def _of_table(
     text_column: str,
     id_column: str | None,
 ) -> Iterator[_Row]:
-    limit = csv.field_size_limit(_LONGEST_CELL)
     # A quotation mark that is never closed would take all that follows.
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
@@ -177,8 +191,6 @@ def _of_table(
             yield own, row[text_at], reader.line_num
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}.") from None
-    finally:
-        csv.field_size_limit(limit)
 
 
 def _of_json(
@@ -193,7 +205,7 @@ def _of_json(
             continue
         try:
             found: Any = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{path}, line {number}: expected a JSON object a line: {error}."
             ) from None

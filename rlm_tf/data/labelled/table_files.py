@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import difflib
 import io
 import logging
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -17,6 +18,18 @@ from rlm_tf.data.text.text_files import check_text, read_bytes
 
 Path = str | os.PathLike[str]
 _LOGGER = logging.getLogger(__name__)
+# The csv module reads no cells above 131,072 characters by default.
+_LONGEST_CELL = 1 << 30
+
+
+@contextlib.contextmanager
+def long_cells() -> Iterator[None]:
+    """Lets the csv module read cells of any length inside."""
+    limit = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
 
 
 def read_table(
@@ -52,18 +65,19 @@ def read_table(
     rows: list[list[str]] = []
     broken = 0
     try:
-        for row in reader:
-            if not row:
-                continue
-            if rows and len(row) != len(rows[0]):
-                if skip_broken:
-                    broken += 1
+        with long_cells():
+            for row in reader:
+                if not row:
                     continue
-                raise ValueError(
-                    f"{path}, line {reader.line_num}: expected {len(rows[0])} columns "
-                    f"as in the first line, found {len(row)}."
-                )
-            rows.append(row)
+                if rows and len(row) != len(rows[0]):
+                    if skip_broken:
+                        broken += 1
+                        continue
+                    raise ValueError(
+                        f"{path}, line {reader.line_num}: expected {len(rows[0])} "
+                        f"columns as in the first line, found {len(row)}."
+                    )
+                rows.append(row)
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}.") from error
     if broken:

@@ -144,6 +144,10 @@ def _flags(
 def _stateless_seed(seed: int | TensorLike) -> tf.Tensor:
     if isinstance(seed, int | np.integer):
         return tf.constant([seed, 0], tf.int64)
+    if not tf.is_tensor(seed) and not np.issubdtype(np.asarray(seed).dtype, np.integer):
+        raise ValueError(
+            f"mask_tokens: `seed` must be an integer, or two, found {seed!r}."
+        )
     return tf.convert_to_tensor(seed)
 
 

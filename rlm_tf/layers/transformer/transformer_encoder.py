@@ -214,11 +214,10 @@ class TransformerEncoder(keras.layers.Layer):
 
     def embedding_options(self, seed: int) -> dict[str, Any]:
         """Returns the arguments of the embeddings that the encoder needs."""
-        has_places = self.positions in ("absolute", "both")
         return {
             "vocabulary_size": self.vocabulary_size,
             "width": self.embedding_width or self.width,
-            "max_length": self.max_length if has_places else None,
+            "max_length": self.most_tokens,
             "num_segments": self.num_segments,
             "dropout": self.dropout,
             "epsilon": self.epsilon,
@@ -241,6 +240,11 @@ class TransformerEncoder(keras.layers.Layer):
         for layer, other in zip(self.own_layers, encoder.own_layers, strict=True):
             other.set_weights(layer.get_weights())
         return encoder
+
+    @property
+    def most_tokens(self) -> int | None:
+        """Most tokens of a row; None: positions have no table, rows no limit."""
+        return self.max_length if self.positions in ("absolute", "both") else None
 
     @property
     def own_layers(self) -> list[keras.layers.Layer]:

@@ -236,7 +236,7 @@ class Electra(ObjectiveModel):
         # By row and place, so that replicas draw what one device does.
         uniforms = replica_noise(draw, sizes_of(batch.tokens), self.draw_seeds, 0)
         drawn = corrupted_tokens(
-            self._drawable(logits),
+            drawable(logits, self.discriminator.padding_id),
             tokens,
             weights,
             tf.gather_nd(uniforms, places),
@@ -244,12 +244,6 @@ class Electra(ObjectiveModel):
         )
         found = tf.tensor_scatter_nd_update(batch.tokens, places, drawn)
         return Corrupted(found, TermLoss(loss, weights), extra.correct)
-
-    def _drawable(self, logits: tf.Tensor) -> tf.Tensor:
-        """Returns logits by which padding, which nobody would see, is not drawn."""
-        is_padding = tf.one_hot(self.discriminator.padding_id, self.vocabulary_size)
-        least = tf.cast(logits.dtype.min, logits.dtype)
-        return tf.where(tf.cast(is_padding, tf.bool), least, logits)
 
     # === Objective ===
 
@@ -287,6 +281,17 @@ class Electra(ObjectiveModel):
         }
 
 
+def drawable(logits: tf.Tensor, padding_id: int) -> tf.Tensor:
+    """Returns logits by which padding, which nobody would see, is not drawn.
+
+    Args:
+        logits: `[N, V]`.
+        padding_id: Of what is no token.
+    """
+    is_padding = tf.one_hot(padding_id, logits.shape[-1], True, False)
+    return tf.where(is_padding, tf.cast(logits.dtype.min, logits.dtype), logits)
+
+
 def _check_encoders(name: str, *encoders: Any) -> None:
     for argument, encoder in zip(("generator", "discriminator"), encoders, strict=True):
         if not isinstance(encoder, TransformerEncoder):
@@ -294,6 +299,11 @@ def _check_encoders(name: str, *encoders: Any) -> None:
                 f"{name}: `{argument}` must be an rlm_tf.layers.TransformerEncoder, "
                 f"found {type(encoder).__name__}."
             )
+    if encoders[0] is encoders[1] or encoders[0].embedding is encoders[1].embedding:
+        raise ValueError(
+            f"{name}: generator and discriminator must be two encoders, found one; "
+            "`embeddings` says what they share."
+        )
     sizes = [encoder.vocabulary_size for encoder in encoders]
     if sizes[0] != sizes[1]:
         raise ValueError(

@@ -63,7 +63,10 @@ class InducedFineTuning(ObjectiveModel):
         masked_model: A masked language model around the same encoder.
         restricted_model: P_hat of the next piece given the last one; None: no IMM.
         contexts: `InBatchContexts`, whose predictions are those of the batch and of its
-            bank; or `SampledPrefixes`, as published. Files do not hold them.
+            bank, with dropout as in the main pass unless `pass_mode="evaluation"`
+            (`separate_clipping` says nothing here, IMM is clipped apart anyway), of
+            each replica by itself, so that two do not equal one; or `SampledPrefixes`,
+            as published, without dropout. Files do not hold them.
         mlm_weight: Of masked words.
         coefficient: lambda, a number or a schedule.
         hide: See `PrefixPredictor`.
@@ -236,7 +239,8 @@ class InducedFineTuning(ObjectiveModel):
         pieces = tf.gather_nd(tokens, places)
         if isinstance(self.contexts, SampledPrefixes):
             return self._sampled(tokens, places, self.contexts)
-        features = self.predictor.features_at(tokens, places, True, segments)
+        has_dropout = self.contexts.pass_mode == "training"
+        features = self.predictor.features_at(tokens, places, has_dropout, segments)
         step = tf.cast(self.optimizer.iterations, tf.int64)
         window = Window(
             pieces[:, tf.newaxis],
@@ -365,6 +369,13 @@ class _Predictions:
         self._features = features
 
     def outputs(self, inputs: Any, training: bool) -> tf.Tensor:
+        return self._features[:, tf.newaxis]
+
+    def starting_states(self, inputs: Any) -> None:
+        """Returns nothing: predictions follow none."""
+
+    def evaluation_outputs(self, inputs: Any, states: Any) -> tf.Tensor:
+        # They were made without dropout then.
         return self._features[:, tf.newaxis]
 
     def logits(self, outputs: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:

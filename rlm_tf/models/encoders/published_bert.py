@@ -89,7 +89,15 @@ def _config(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / _CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"read_bert: {folder} has no {_CONFIG}.")
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"read_bert: {path} is damaged: {error}.") from None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"read_bert: {path} must be an object, found {type(found).__name__}."
+        )
+    return found
 
 
 def _read_head(

@@ -122,10 +122,13 @@ class SequenceClassifier(ObjectiveModel):
         encoder = self.encoder
         blocks = {block.name: [block] for block in encoder.blocks}
         others = [layer for layer in encoder.own_layers if layer not in encoder.blocks]
+        # A normalisation behind all blocks is above them.
+        last = [layer for layer in others if layer.name == "final_norm"]
+        below = [layer for layer in others if layer not in last]
         return {
-            "embedding": [encoder.embedding, *others],
+            "embedding": [encoder.embedding, *below],
             **blocks,
-            "head": [self.dense_layer, self.logits_layer],
+            "head": [*last, self.dense_layer, self.logits_layer],
         }
 
     # === Computation ===

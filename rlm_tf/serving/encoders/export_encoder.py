@@ -14,6 +14,7 @@ from rlm_tf.checks import check_integer
 from rlm_tf.data.labelled.encoded_rows import encoded_rows
 from rlm_tf.data.text.special_tokens import MASK, special_ids
 from rlm_tf.data.text.vocabulary import Vocabulary
+from rlm_tf.layers import TransformerEncoder
 from rlm_tf.models.encoders.electra import Electra
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 from rlm_tf.models.encoders.sequence_classifier import SequenceClassifier
@@ -73,6 +74,12 @@ def export_encoder(
     path = pathlib.Path(path)
     check_export_path(path, overwrite)
     service = _service(model, vocabulary, length, labels, pairs)
+    for encoder in _encoders(model):
+        if encoder.most_tokens is not None and length > encoder.most_tokens:
+            raise ValueError(
+                f"{_NAME}: `length` must be at most {encoder.most_tokens}, what the "
+                f"encoder reads, found {length}."
+            )
     check_weights(_NAME, model.weights)
 
     def check(written: pathlib.Path) -> None:
@@ -100,6 +107,12 @@ def _service(
         f"{_NAME}: `model` must be a MaskedLanguageModel, an Electra or a "
         f"SequenceClassifier, found {type(model).__name__}."
     )
+
+
+def _encoders(model: keras.Model) -> list[TransformerEncoder]:
+    if isinstance(model, Electra):
+        return [model.generator.encoder, model.discriminator]
+    return [model.encoder]
 
 
 def _check_numbers(

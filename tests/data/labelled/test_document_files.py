@@ -97,6 +97,24 @@ def test_mistakes(tmp_path, name, content, message):
         _read(tmp_path / name)
 
 
+def test_damage_is_told_by_its_place(tmp_path):
+    data = bytearray(gzip.compress(bytes(range(256)) * 400))
+    data[40:60] = bytes(20)
+    (tmp_path / "a.txt.gz").write_bytes(data)
+    with pytest.raises(ValueError, match=r"a damaged \.gz file"):
+        _read(tmp_path / "a.txt.gz", encoding="latin-1")
+    # Far behind what a reader holds at once, half a pair of surrogates.
+    text = "line\n" * 3000 + "x"
+    (tmp_path / "b.txt").write_bytes(text.encode("utf-16-le") + b"\x00\xd8a\x00")
+    with pytest.raises(ValueError, match=r"b\.txt, line 3001: byte 30002 is no utf-16"):
+        _read(tmp_path / "b.txt", encoding="utf-16-le")
+    with pytest.raises(ValueError, match="'undefined' is none that Python knows"):
+        _read(tmp_path / "b.txt", encoding="undefined")
+    (tmp_path / "c.jsonl").write_text("[" * 200_000)
+    with pytest.raises(ValueError, match=r"line 1: expected a JSON object a line"):
+        _read(tmp_path / "c.jsonl")
+
+
 def test_ids_are_there_once(tmp_path):
     (tmp_path / "a.csv").write_text("id,text\n1,a\n2,b\n1,c\n")
     with pytest.raises(ValueError, match="line 4: the id '1' was already in line 2"):

@@ -219,6 +219,9 @@ def test_encoders_that_do_not_fit():
     ):
         with pytest.raises(ValueError, match=message):
             Electra(other, encoder(), embeddings=embeddings)
+    one = encoder()
+    with pytest.raises(ValueError, match="must be two encoders, found one"):
+        Electra(one, one, embeddings="separate")
     with pytest.raises(ValueError, match="`generator` must be an rlm_tf"):
         Electra(MaskedLanguageModel(encoder()), encoder())
     with pytest.raises(ValueError, match="one vocabulary, found sizes 20 and 9"):

@@ -237,6 +237,31 @@ def test_a_file_shares_the_encoder_and_has_no_text(tmp_path):
     assert np.isfinite(_means(loaded)["imm"])
 
 
+def test_without_dropout_as_in_the_paper():
+    found = {}
+    for mode in ("training", "evaluation"):
+        shared = encoder(dropout=0.5)
+        model = InducedFineTuning(
+            SequenceClassifier(shared, 2, dropout=0.0),
+            MaskedLanguageModel(shared),
+            _bigram(),
+            InBatchContexts(pass_mode=mode, min_count=1, bank_size=20),
+            positions=None,
+        )
+        model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+        found[mode] = [_means(model)["imm"] for _ in range(3)]
+    assert len({*found["training"]}) == 3
+    # The bank fills up, but predictions of the batch are the same each time.
+    plain = make(InBatchContexts(), positions=None, dtype="float32")
+    assert np.isfinite(found["evaluation"]).all()
+    model.contexts = InBatchContexts(pass_mode="evaluation")
+    assert len({_means(model)["imm"] for _ in range(3)}) == 1
+    plain.contexts = InBatchContexts(pass_mode="evaluation")
+    one = _means(plain)["imm"]
+    plain.contexts = InBatchContexts()
+    assert one == pytest.approx(_means(plain)["imm"], rel=1e-5)
+
+
 def test_a_bank_joins_the_predictions_of_earlier_batches():
     model = make(InBatchContexts(min_count=2, bank_size=100), positions=1)
     for _ in range(4):

@@ -68,6 +68,13 @@ def test_mistakes(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="hidden_act 'relu'; expected one of gelu"):
         read_bert(tmp_path)
+    for text, message in (
+        ("{bad", r"config\.json is damaged: Expecting"),
+        ("[1, 2]", r"config\.json must be an object, found list"),
+    ):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(ValueError, match=message):
+            read_bert(tmp_path)
     (tmp_path / "config.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no config\.json"):
         read_bert(tmp_path)

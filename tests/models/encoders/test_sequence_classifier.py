@@ -131,6 +131,13 @@ def test_rates_fall_from_layer_to_layer():
         np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-5, atol=1e-8)
 
 
+def test_the_last_normalisation_is_above_all_blocks():
+    parts = make(norm="pre", positions="t5").parts
+    assert parts["head"][0].name == "final_norm"
+    assert "final_norm" not in [layer.name for layer in parts["embedding"]]
+    assert len(parts["embedding"]) == 2
+
+
 def test_linear_decay():
     schedule = LinearDecay(0.8, 10, 3)
     found = [float(schedule(step)) for step in range(12)]

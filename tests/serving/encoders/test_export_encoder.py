@@ -138,6 +138,9 @@ def test_mistakes(tmp_path):
         )
     with pytest.raises(ValueError, match="must be a MaskedLanguageModel, an Electra"):
         export_encoder(tf.keras.Sequential(), other, tmp_path / "c", length=_LENGTH)
+    short = MaskedLanguageModel(_encoder(positions="absolute", max_length=8))
+    with pytest.raises(ValueError, match="`length` must be at most 8, what the enc"):
+        export_encoder(short, _VOCABULARY, tmp_path / "e", length=9)
     broken = MaskedLanguageModel(_encoder())
     broken.head.dense.bias.assign(np.full(8, np.nan))
     with pytest.raises(ValueError, match="holds NaN"):
