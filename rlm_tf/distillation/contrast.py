@@ -13,7 +13,7 @@ from rlm_tf.checks import check_integer, check_range, check_running
 from rlm_tf.distillation.regressor import Shape, projection
 from rlm_tf.distillation.strategy import Strategy
 from rlm_tf.objectives import feature_distillation as features
-from rlm_tf.objectives.feature_pairs import unit
+from rlm_tf.objectives.divergences import unit
 from rlm_tf.replicas import own_part
 from rlm_tf.typing import LossOutput
 

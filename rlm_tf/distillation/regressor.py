@@ -37,7 +37,11 @@ def regressor(
     if len(student) == 4:
         layers.append(_convolution(name, student, teacher))
         # As the code of the comparison has it.
-        layers.append(keras.layers.BatchNormalization(epsilon=1e-5, name="norm"))
+        # Over all replicas, so that they take the step of one device.
+        norm = keras.layers.BatchNormalization(
+            epsilon=1e-5, synchronized=True, name="norm"
+        )
+        layers.append(norm)
         if relu:
             layers.append(keras.layers.ReLU(name="relu"))
     else:

@@ -12,8 +12,8 @@ import scipy.special
 
 from rlm_tf.evaluation.reliability import Bins, Edges, reliability
 
-# 1 / T beyond which nothing changes, relative to the spread of logits.
-_MOST = 1e6
+# 1 / T beyond which no two logits are near each other.
+_MOST = 1e150
 # Rows at once, so that no array of intermediate values is as large as the logits.
 _ROWS = 65_536
 
@@ -163,8 +163,8 @@ def fit_temperature(logits: npt.ArrayLike, labels: npt.ArrayLike) -> FittedTempe
         ties = np.count_nonzero(given == best[:, np.newaxis], axis=1)
         return FittedTemperature(0.0, before, float(np.mean(np.log(ties))))
     high = 1.0
-    most = _MOST / max(float(np.ptp(given)), np.finfo(np.float64).tiny)
-    while slope(high) < 0 and high < max(most, 1.0):
+    # Somebody's logit is not the largest, so that the slope turns, if late.
+    while slope(high) < 0 and high < _MOST:
         high *= 2
     beta = float(scipy.optimize.brentq(slope, 0.0, high, xtol=1e-15, rtol=1e-14))
     return FittedTemperature(1 / beta, before, nll(beta))

@@ -84,10 +84,14 @@ def _places(
 ) -> np.ndarray:
     """Returns the bin of each confidence."""
     if equal == "mass":
-        order = np.argsort(confidences, kind="stable")
-        places = np.empty(len(order), int)
-        places[order] = np.arange(len(order)) * bins // len(order)
-        return places
+        # Equal ones are in one bin, that of the middle of their ranks: the order of
+        # examples says nothing.
+        _, which, counts = np.unique(
+            confidences, return_inverse=True, return_counts=True
+        )
+        middles = np.cumsum(counts) - (counts + 1) / 2
+        places = (middles * bins / len(confidences)).astype(int)
+        return places[which]
     if edges == "left":
         return np.minimum((confidences * bins).astype(int), bins - 1)
     found = np.searchsorted(np.linspace(0, 1, bins + 1), confidences, side="left")

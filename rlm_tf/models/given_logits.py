@@ -43,11 +43,17 @@ def token_logits(model: keras.Model, tokens: tf.Tensor, training: bool) -> tf.Te
     return no_probabilities(f"{name} `{model.name}`", logits)
 
 
-def no_probabilities(name: str, logits: Any) -> tf.Tensor:
+def no_probabilities(name: str, logits: Any, least_rows: int = 1) -> tf.Tensor:
     """Returns logits `[..., V]`, which fail to compute if they are probabilities.
 
     The first rows are looked at: numbers that are not negative and sum to 1 are what a
     softmax gives, and another one would make of them almost the uniform distribution.
+
+    Args:
+        name: Of the model; the message begins with it.
+        logits: `[..., V]`.
+        least_rows: Of fewer rows, which may sum to 1 by chance where classes are few,
+            nothing is said.
 
     Raises:
         ValueError: In eager mode, if they are probabilities.
@@ -60,7 +66,8 @@ def no_probabilities(name: str, logits: Any) -> tf.Tensor:
     sums = tf.reduce_sum(rows, axis=-1)
     close = 1e-3 if logits.dtype.size > 2 else 2e-2
     like_sums = tf.reduce_all(tf.abs(sums - 1.0) < close)
-    found = like_sums & tf.reduce_all(rows >= 0.0) & (tf.size(rows) > 0)
+    enough = tf.shape(rows)[0] >= least_rows
+    found = like_sums & tf.reduce_all(rows >= 0.0) & (tf.size(rows) > 0) & enough
     checked = check_running(
         tf.logical_not(found),
         f"{name}: outputs must be logits, not probabilities. Leave out the softmax at "

@@ -8,8 +8,12 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_running, check_shapes
+from rlm_tf.models.given_logits import no_probabilities
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objective_model.term import TermLoss
+
+# Of a batch whose outputs are looked at: are they probabilities?
+LEAST_ROWS = 4
 
 
 class Supervised(NamedTuple):
@@ -50,12 +54,12 @@ def supervised(
         smoothing: Share of each label that all classes have alike.
 
     Raises:
-        ValueError: If there are no labels, shapes do not fit, or a label is out of
-            range (in a graph an InvalidArgumentError).
+        ValueError: If there are no labels, shapes do not fit, outputs are probabilities
+            or a label is out of range (the last two in a graph: InvalidArgumentError).
     """
     if y is None:
         raise ValueError(f"{name}: no labels; expected batches {batches}.")
-    logits = at_least_single(logits)
+    logits = no_probabilities(name, at_least_single(logits), LEAST_ROWS)
     given = tf.convert_to_tensor(y)
     if given.shape.rank == 2 and given.shape[1] == 1:
         given = given[:, 0]

@@ -110,11 +110,20 @@ def correlation(x: tf.Tensor, y: tf.Tensor, axis: int) -> tf.Tensor:
     """Returns Pearson's correlation; 0, without gradient, where one does not vary."""
     x -= tf.reduce_mean(x, axis=axis, keepdims=True)
     y -= tf.reduce_mean(y, axis=axis, keepdims=True)
-    squares = tf.reduce_sum(x * x, axis=axis) * tf.reduce_sum(y * y, axis=axis)
-    varies = squares > 0
-    root = tf.sqrt(tf.where(varies, squares, tf.ones_like(squares)))
-    inner = tf.reduce_sum(x * y, axis=axis)
-    return tf.where(varies, inner / root, tf.zeros_like(inner))
+    # Each to length 1 first: products of squares of small numbers are 0.
+    x, y = unit(x, axis), unit(y, axis)
+    return tf.reduce_sum(x * y, axis=axis)
+
+
+def unit(values: tf.Tensor, axis: int) -> tf.Tensor:
+    """Returns vectors of length 1; 0, without gradient, stays 0."""
+    # Lengths do not matter, so squares need not be as small as numbers may be.
+    largest = tf.stop_gradient(tf.reduce_max(tf.abs(values), axis=axis, keepdims=True))
+    none = largest == 0
+    scaled = values / tf.where(none, tf.ones_like(largest), largest)
+    squares = tf.reduce_sum(scaled * scaled, axis=axis, keepdims=True)
+    root = tf.sqrt(tf.where(none, tf.ones_like(squares), squares))
+    return tf.where(none, tf.zeros_like(values), scaled / root)
 
 
 def standardised(logits: tf.Tensor) -> tf.Tensor:

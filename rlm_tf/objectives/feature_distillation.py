@@ -12,13 +12,13 @@ from __future__ import annotations
 import tensorflow as tf
 
 from rlm_tf.numerics import cast_like
+from rlm_tf.objectives.divergences import unit
 from rlm_tf.objectives.feature_pairs import (
     as_pixels,
     as_rows,
     loss_of,
     maps_of_one_size,
     paired,
-    unit,
 )
 from rlm_tf.objectives.feature_relations import (
     contrastive,

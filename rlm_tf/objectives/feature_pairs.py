@@ -114,14 +114,6 @@ def as_pixels(maps: tf.Tensor) -> tf.Tensor:
     return tf.reshape(maps, [shape[0], shape[1] * shape[2], maps.shape[3]])
 
 
-def unit(values: tf.Tensor, axis: int) -> tf.Tensor:
-    """Returns vectors of length 1; 0, without gradient, stays 0."""
-    squares = tf.reduce_sum(values * values, axis=axis, keepdims=True)
-    some = squares > 0
-    root = tf.sqrt(tf.where(some, squares, tf.ones_like(squares)))
-    return tf.where(some, values / root, tf.zeros_like(values))
-
-
 def loss_of(dtype: tf.DType, loss: tf.Tensor) -> LossOutput:
     """Returns a loss in a dtype, and no by-products."""
     return LossOutput(tf.cast(loss, dtype), None)

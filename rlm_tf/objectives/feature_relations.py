@@ -9,13 +9,8 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_range, check_shapes
 from rlm_tf.numerics import at_least_single, cast_like, multiply_no_nan_log
-from rlm_tf.objectives.feature_pairs import (
-    as_rows,
-    loss_of,
-    paired,
-    rows_of_one_batch,
-    unit,
-)
+from rlm_tf.objectives.divergences import unit
+from rlm_tf.objectives.feature_pairs import as_rows, loss_of, paired, rows_of_one_batch
 from rlm_tf.typing import LossOutput, TensorLike
 
 # Of RKD: weights of distances and angles. Squared distances are at least so much.

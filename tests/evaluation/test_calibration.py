@@ -106,6 +106,30 @@ def test_ends_are_reported():
 # === Bins ===
 
 
+@pytest.mark.parametrize("masked", [-1e9, -1e7, -30.0])
+def test_masked_classes_have_a_temperature(masked):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=[200, 4])
+    labels = np.array([rng.choice(3, p=row) for row in _probs(4 * logits[:, :3])])
+    logits[:, 3] = masked
+    found = fit_temperature(logits, labels)
+    without = fit_temperature(logits[:, :3], labels)
+    assert found.temperature == pytest.approx(without.temperature, rel=1e-6)
+    assert found.temperature < 0.5
+
+
+def _probs(logits):
+    found = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def test_equal_confidences_are_in_one_bin():
+    correct = np.arange(100) < 80
+    for order in (np.arange(100), np.random.default_rng(1).permutation(100)):
+        found = reliability(np.full(100, 0.8), correct[order], bins=10, equal="mass")
+        assert found.expected_error == pytest.approx(0, abs=1e-12)
+
+
 def test_edges_and_equal_masses_by_hand():
     sure = np.array([0.2, 0.4, 0.4, 0.6, 1.0])
     right = np.array([0, 1, 0, 1, 1])

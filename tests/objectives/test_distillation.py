@@ -212,8 +212,8 @@ def test_impossible_classes_of_a_teacher():
     for name in ("kd", "generalised_jsd", "decoupled_kd", "dist"):
         loss = _LOSSES[name]
         found = loss(_INFINITE, _FINITE).loss
-        # As very improbable ones.
-        near = loss(np.maximum(_INFINITE, -1e3), _FINITE).loss
+        # As ones whose probability is 0 in any precision.
+        near = loss(np.maximum(_INFINITE, -1e5), _FINITE).loss
         np.testing.assert_allclose(found, near, rtol=1e-9)
         slope = _gradient(lambda x, f=loss: f(_INFINITE, x).loss, _FINITE)
         assert np.isfinite(slope).all()
@@ -224,6 +224,15 @@ def test_impossible_classes_of_a_teacher():
         slope = _gradient(lambda x, f=loss: f(_INFINITE, x).loss, _INFINITE)
         assert np.isfinite(slope).all()
     assert (_LOSSES["reverse_kd"](_INFINITE, _FINITE).loss.numpy() == math.inf).all()
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0, 4.0])
+def test_correlations_do_not_depend_on_how_small_probabilities_are(temperature):
+    logits = np.random.default_rng(3).normal(size=[4, 5]).astype(np.float32)
+    for depth in (10, 45, 60):
+        logits[:, 4] = logits[:, 3] - depth
+        found = dist(logits, logits, beta=1.0, gamma=1.0, temperature=temperature)
+        np.testing.assert_allclose(found.loss, np.zeros(4), atol=2e-5)
 
 
 def test_a_batch_of_one_and_logits_that_do_not_vary():

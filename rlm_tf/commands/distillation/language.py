@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pathlib
 import tempfile
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.commands.distillation import training
 from rlm_tf.commands.distillation.results import Distilled, Row, price_of
 from rlm_tf.data import PlacedBatches, contiguous_batches
@@ -51,6 +53,8 @@ def distil_language(
     batches = contiguous_batches(train, batch_size, window, prefix=prefix)
     held = contiguous_batches(valid, batch_size, window, prefix=prefix)
     data = ResumableBatches(PlacedBatches(batches))
+    if folder is not None:
+        _claim(folder, teachers)
     with tempfile.TemporaryDirectory() as temporary:
         teacher = _stored(teachers, losses, batches, pathlib.Path(folder or temporary))
         keras.utils.set_random_seed(seed)
@@ -104,6 +108,30 @@ def distil_language(
     return Distilled(model.student, alone, rows, "perplexity")
 
 
+def _claim(folder: pathlib.Path, teachers: Sequence[Any]) -> None:
+    """Notes whose students a folder has.
+
+    Raises:
+        ValueError: If they are those of other teachers.
+    """
+    digest = hashlib.sha256()
+    for teacher in teachers:
+        digest.update(type(teacher).__name__.encode())
+        if isinstance(teacher, keras.Model):
+            for weight in teacher.weights:
+                digest.update(np.ascontiguousarray(weight.numpy()).tobytes())
+        else:
+            digest.update(repr(keras.saving.serialize_keras_object(teacher)).encode())
+    own, file = {"weights": digest.hexdigest()}, folder / "teachers.json"
+    remedy = "give another folder"
+    if file.exists() and read_json(file, remedy) != own:
+        raise ValueError(
+            f"distil: {folder} holds a student of other teachers; {remedy}."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(file, own)
+
+
 def _stored(
     teachers: Sequence[Any], losses: Any, batches: Any, folder: pathlib.Path
 ) -> Any:
@@ -115,6 +143,7 @@ def _stored(
         return teachers[0] if len(teachers) == 1 else list(teachers)
     path = folder / "predictions"
     if path.exists():
+        # Of these teachers: `_claim` has seen to it.
         return TeacherPredictions(path)
     return TeacherPredictions.write(
         list(teachers), batches, path, k=_K, temperature=float(temperatures.pop() or 1)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from rlm_tf.checks import check_running
 from rlm_tf.numerics import at_least_single, log_mean_exp
 
 
@@ -81,7 +82,14 @@ class CrossFittedTeacher(keras.layers.Layer):
         )
         if ids is None:
             return log_mean_exp(found)
-        own = tf.gather(tf.constant(self.folds), tf.cast(ids, tf.int32))
+        own_ids = tf.cast(ids, tf.int32)
+        checked = check_running(
+            tf.reduce_all((own_ids >= 0) & (own_ids < len(self.folds))),
+            f"{type(self).__name__}: ids must be in [0, {len(self.folds)})",
+            tf.reduce_max(tf.abs(own_ids)),
+        )
+        with tf.control_dependencies(checked):
+            own = tf.gather(tf.constant(self.folds), own_ids)
         return tf.gather(tf.transpose(found, [1, 0, 2]), own, batch_dims=1)
 
     def get_config(self) -> dict[str, Any]:

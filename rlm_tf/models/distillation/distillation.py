@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from rlm_tf.distillation import Strategy, TaughtStrategy, Views
 from rlm_tf.metrics.declared import declared
+from rlm_tf.models.distillation.finite_teachers import check_finite_teacher
 from rlm_tf.models.distillation.layer_paths import layer_at
 from rlm_tf.models.distillation.preparation import prepare
 from rlm_tf.models.distillation.rotated import images_and_views, with_rotations
@@ -19,8 +20,9 @@ from rlm_tf.models.distillation.strategies import (
     term_of,
     weighted_strategies,
 )
+from rlm_tf.models.given_logits import no_probabilities
 from rlm_tf.models.recording import recording
-from rlm_tf.models.supervised import supervised
+from rlm_tf.models.supervised import LEAST_ROWS, supervised
 from rlm_tf.nested_config import made_objects
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
@@ -180,10 +182,12 @@ class Distillation(ObjectiveModel):
             if ids is not None and getattr(teachers[0], "takes_ids", False):
                 x = (x, ids)
             with recording(self._named_layers(teachers[0], "teacher")) as found:
-                output = teachers[0](x, training=False)
+                output = self._checked(teachers[0](x, training=False))
         else:
             log_probs = [
-                tf.nn.log_softmax(at_least_single(each(x, training=False)))
+                tf.nn.log_softmax(
+                    at_least_single(self._checked(each(x, training=False)))
+                )
                 for each in teachers
             ]
             found, output = {}, log_mean_exp(tf.stack(log_probs))
@@ -192,6 +196,11 @@ class Distillation(ObjectiveModel):
             for path, given in {**found, _OUTPUT: output}.items()
         }
         return stopped
+
+    def _checked(self, output: tf.Tensor) -> tf.Tensor:
+        return no_probabilities(
+            f"{type(self).__name__}: teacher", output, least_rows=LEAST_ROWS
+        )
 
     def _run_student(self, x: Any, training: bool) -> dict[str, Any]:
         with recording(self._student_layers) as found:
@@ -247,8 +256,11 @@ class Distillation(ObjectiveModel):
         """Trains as `keras.Model.fit`.
 
         Raises:
-            ValueError: If a strategy has a part that was not prepared.
+            ValueError: If a strategy has a part that was not prepared, or a weight of a
+                teacher is no number.
         """
+        for teacher in self.teachers:
+            check_finite_teacher(type(self).__name__, teacher)
         for own, strategy in zip(self.names, self.strategies, strict=True):
             if isinstance(strategy, TaughtStrategy) and not strategy.is_prepared:
                 raise ValueError(
@@ -295,8 +307,9 @@ class Distillation(ObjectiveModel):
     def _parts(self, x: Any, training: bool) -> tuple[Any, Any]:
         """Returns the models' inputs, and the ids of examples, if there are any."""
         pair = isinstance(x, tuple | list) and len(x) == 2
-        needing = [each for each in self.strategies if "ids" in each.needs]
-        if pair and (needing or len(getattr(self.student, "inputs", None) or []) == 1):
+        needing: list[Any] = [each for each in self.strategies if "ids" in each.needs]
+        needing += [t for t in self.teachers if getattr(t, "takes_ids", False)]
+        if pair and (needing or _are_ids(self.student, x[1])):
             return x[0], tf.convert_to_tensor(x[1])
         if training and needing:
             raise ValueError(
@@ -359,6 +372,16 @@ class Distillation(ObjectiveModel):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         """Returns the model of a config; it has no teacher."""
         return cls(**made_objects(config, custom_objects))
+
+
+def _are_ids(student: keras.Model, second: Any) -> bool:
+    """Returns whether what comes beside x is no input of the student's."""
+    inputs = getattr(student, "inputs", None)
+    if inputs is not None:
+        return len(inputs) == 1
+    # A subclassed model does not say; an integer an example is an id.
+    given = tf.convert_to_tensor(second)
+    return given.dtype.is_integer and given.shape.rank == 1
 
 
 def _paths(strategy: Strategy) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.models.distillation.finite_teachers import check_finite_teacher
 from rlm_tf.models.distillation.placed import flat_weights
 from rlm_tf.models.imm.short_contexts import position_weights, short_contexts
 from rlm_tf.models.language.batch import tokens_of
@@ -67,6 +68,8 @@ class ModelTeachers:
             own = interface_of(model).model
             # Each of an ensemble carries its own states from window to window.
             found += getattr(own, "models", None) or [own]
+        for each in found:
+            check_finite_teacher(name, each)
         self.models = found
         self.views: list[LanguageModelInterface] = [interface_of(m) for m in found]
         for view in self.views:

@@ -53,3 +53,13 @@ def test_folds_are_of_one_size_and_repeatable():
 def test_mistakes():
     with pytest.raises(ValueError, match=r"`folds` must be integers \[N\] in \[0, 1\)"):
         CrossFittedTeacher([_classifier(1)], [0, 1])
+    models = [_classifier(seed) for seed in (1, 2, 3)]
+    teacher = CrossFittedTeacher(models, _FOLDS)
+    for ids in ([6], [-1]):
+        with pytest.raises(ValueError, match=r"ids must be in \[0, 6\)"):
+            teacher((_X[:1], np.array(ids)))
+    # Without ids it would say what its models have seen.
+    model = Distillation(teacher, _classifier(4), strategies.KD(2.0))
+    model.compile("sgd", run_eagerly=True)
+    with pytest.raises(ValueError, match="CrossFittedTeacher needs the ids of ex"):
+        model.fit(_X, np.arange(6) % 2, verbose=0)

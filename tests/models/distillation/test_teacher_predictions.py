@@ -171,6 +171,6 @@ def test_mistakes_of_files(tmp_path):
         PlacedBatches([1])
     broken = model_of(8)
     broken.set_weights([np.full(w.shape, np.nan) for w in broken.get_weights()])
-    with pytest.raises(ValueError, match=r"predictions of the teacher are not finite"):
+    with pytest.raises(ValueError, match=r"has a weight that is no finite number"):
         written(tmp_path / "nan", broken)
     assert not (tmp_path / "nan").exists()
