@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from typing import Any
 
 from experiments.kit.grids import Grid
 from experiments.kit.seed_config import ARMS, SeedStudyConfig
@@ -17,6 +19,16 @@ POOLS = ("refreshed", "accumulated")
 PEERS = ("rule", "majority-vote", "snorkel", "cleanlab", "linear-sklearn")
 
 
+# Settings that are taken in turn, and what each is in place of.
+LISTS = {
+    "fractions": "fraction",
+    "ratios": "ratio",
+    "epochs_of": "epochs",
+    "rates": "rate",
+    "dropouts": "dropout",
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class ClassifiersConfig(SeedStudyConfig):
     """A grid of runs: every set, arm and seed."""
@@ -25,6 +37,25 @@ class ClassifiersConfig(SeedStudyConfig):
     stage: str = setting("main", f"Which table runs are in: {', '.join(STAGES)}.")
     pool: str = setting("refreshed", f"Of self-training: {', '.join(POOLS)}.")
     ratio: float = setting(0.0, "Of deletion; 0: the best by Eq. 3.3.")
+    dropout: float = setting(0.0, "Of the classifier's vector of a document.")
+    fractions: tuple[float, ...] = setting((), "In turn, in place of --fraction.")
+    ratios: tuple[float, ...] = setting((), "In turn, in place of --ratio.")
+    epochs_of: tuple[int, ...] = setting((), "In turn, in place of --epochs.")
+    rates: tuple[float, ...] = setting((), "In turn, in place of --rate.")
+    dropouts: tuple[float, ...] = setting((), "In turn, in place of --dropout.")
+
+    def variants(self) -> list[ClassifiersConfig]:
+        """Returns the same with each of the settings that are to be taken in turn."""
+        empty: dict[str, Any] = dict.fromkeys(LISTS, ())
+        none = dataclasses.replace(self, **empty)
+        values = [
+            getattr(self, name) or (getattr(self, single),)
+            for name, single in LISTS.items()
+        ]
+        return [
+            dataclasses.replace(none, **dict(zip(LISTS.values(), own, strict=True)))
+            for own in itertools.product(*values)
+        ]
 
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""
@@ -41,8 +72,16 @@ class ClassifiersConfig(SeedStudyConfig):
                     f"--{name} must be one of {', '.join(allowed)}; found "
                     f"{getattr(self, name)}."
                 )
-        if not 0 <= self.ratio < 1:
-            raise ValueError(f"--ratio must lie in [0, 1), found {self.ratio}.")
+        for own in (self.ratio, *self.ratios):
+            if not 0 <= own < 1:
+                raise ValueError(f"--ratio must lie in [0, 1), found {own}.")
+        for own in (self.dropout, *self.dropouts):
+            if not 0 <= own < 1:
+                raise ValueError(f"--dropout must lie in [0, 1), found {own}.")
+        if any(not 0 < own <= 1 for own in self.fractions):
+            raise ValueError("--fractions must lie in (0, 1].")
+        if any(not own > 0 for own in (*self.rates, *self.epochs_of)):
+            raise ValueError("--rates and --epochs_of must be positive.")
 
 
 _MAIN = ClassifiersConfig()
@@ -62,18 +101,25 @@ PRESETS = {
     "tune": dataclasses.replace(
         _MAIN,
         sets=("20news-coarse",),
-        arms=("vanilla", "standard", "random-deletion", "ours-random", "oracle"),
         iterations=0,
         stage="tune",
+        epochs_of=(4, 12),
+        rates=(0.003, 0.01),
+        dropouts=(0.0, 0.5),
     ),
     "fractions": dataclasses.replace(
         _MAIN,
         sets=("ag-news",),
         arms=("standard", "seed-deletion", "random-deletion"),
         stage="fractions",
+        fractions=(0.1, 0.3, 0.5, 0.7, 0.9),
     ),
     "ratios": dataclasses.replace(
-        _MAIN, sets=("ag-news",), arms=("random-deletion",), stage="ratios"
+        _MAIN,
+        sets=("ag-news",),
+        arms=("random-deletion", "ours-random"),
+        stage="ratios",
+        ratios=(0.1, 0.3, 0.5, 0.7, 0.9),
     ),
     "pools": dataclasses.replace(
         _MAIN,

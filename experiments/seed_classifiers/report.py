@@ -187,15 +187,16 @@ def pools(rows: Sequence[Row]) -> str:
     return table(titles, lines, (0, 1, 2))
 
 
+_TUNED = ("encoder", "epochs", "rate", "dropout")
+
+
 def tuned(rows: Sequence[Row]) -> str:
     """Returns what epochs and rates were chosen by."""
     lines = []
     for of, arm, every in cells(rows):
-        settings = sorted({(r["encoder"], r["epochs"], r["rate"]) for r in every})
+        settings = sorted({tuple(r[key] for key in _TUNED) for r in every})
         for setting in settings:
-            own = [
-                r for r in every if (r["encoder"], r["epochs"], r["rate"]) == setting
-            ]
+            own = [r for r in every if tuple(r[key] for key in _TUNED) == setting]
             lines.append(
                 (
                     of,
@@ -203,13 +204,14 @@ def tuned(rows: Sequence[Row]) -> str:
                     setting[0],
                     setting[1],
                     f"{setting[2]:g}",
+                    f"{setting[3]:g}",
                     len(own),
                     with_deviation([last(row) for row in own], 1),
                     f"{np.mean([row['seconds'] for row in own]):.0f}",
                 )
             )
     titles = (
-        *("documents of", "arm", "encoder", "epochs", "rate", "seeds"),
+        *("documents of", "arm", "encoder", "epochs", "rate", "dropout", "seeds"),
         *("micro F1, first training", "seconds"),
     )
     return table(titles, lines, (0, 1, 2))

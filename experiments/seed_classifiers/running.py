@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import pathlib
 import time
 from typing import Any
@@ -14,7 +15,7 @@ from experiments.kit import machine, seed_procedure
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.seed_procedure import SeedData, packed, read_split, scores
-from experiments.seed_classifiers.config import GRID, PEERS, ClassifiersConfig
+from experiments.seed_classifiers.config import GRID, LISTS, PEERS, ClassifiersConfig
 from experiments.seed_classifiers.peers import peer
 
 NEEDS = ("name", "set", "arm", "seed", "stage", "judged", "held_out")
@@ -27,14 +28,16 @@ def runs_of(config: ClassifiersConfig, seeds: list[int]) -> list[Run]:
         for name in config.sets:
             # One split serves all arms.
             data = functools.cache(functools.partial(read_split, name, config, seed))
-            for arm in config.arms:
-                chosen = {"sets": name, "arms": arm}
+            for own, arm in itertools.product(config.variants(), config.arms):
+                given = dataclasses.asdict(own) | {"sets": name, "arms": arm}
+                for each in LISTS:
+                    given.pop(each)
                 found.append(
                     Run(
-                        _name(config, name, arm, seed),
-                        {**dataclasses.asdict(config), **chosen, "seed": seed},
+                        _name(own, name, arm, seed),
+                        {**given, "seed": seed},
                         data,
-                        functools.partial(_row, config, name, arm, seed),
+                        functools.partial(_row, own, name, arm, seed),
                         NEEDS,
                     )
                 )
@@ -44,7 +47,10 @@ def runs_of(config: ClassifiersConfig, seeds: list[int]) -> list[Run]:
 def _name(config: ClassifiersConfig, name: str, arm: str, seed: int) -> str:
     own = f"{name}-{arm}-seed{seed}"
     if config.stage == "tune":
-        own = f"tune-{config.encoder}-e{config.epochs}-r{config.rate:g}-{own}"
+        own = (
+            f"tune-{config.encoder}-e{config.epochs}-r{config.rate:g}"
+            f"-d{config.dropout:g}-{own}"
+        )
     if config.stage == "fractions":
         own = f"fraction{config.fraction:g}-{own}"
     if config.stage == "ratios":
@@ -75,10 +81,7 @@ def _row(
         "set": name,
         "arm": arm,
         "seed": seed,
-        **{
-            own: getattr(config, own)
-            for own in ("encoder", "epochs", "rate", "fraction", "ratio", "pool")
-        },
+        **{own: getattr(config, own) for own in ("encoder", *LISTS.values(), "pool")},
         **found,
         "seconds": time.perf_counter() - began,
         "machine": machine.environment()["machine"],
@@ -93,7 +96,13 @@ def _trained(
     if config.ratio:
         data = data._replace(ratio=config.ratio)
     outcome, rows = seed_procedure.run_arm(
-        arm, config, data, seed, folder / "trainings", pool=config.pool
+        arm,
+        config,
+        data,
+        seed,
+        folder / "trainings",
+        pool=config.pool,
+        dropout=config.dropout,
     )
     truth = data.documents.labels
     own = np.full([len(outcome.rounds), len(truth)], -1)

@@ -150,6 +150,7 @@ def _deletion(rows: Sequence[Row]) -> str:
                 f"{own['best']:.4f}",
                 f"{own['rates'][-1]:.4f}",
                 f"{own['counted'][-1]:.4f}",
+                f"{own['fixed']:.4f}" if "fixed" in own else "",
                 _spread(own["seeds_of_a_document"]),
                 f"{100 * (1 - noise):.1f}",
                 f"{100 * met:.1f}" if met is not None and met == met else "",
@@ -158,7 +159,7 @@ def _deletion(rows: Sequence[Row]) -> str:
         )
     titles = (
         *("documents of", "indicative words", "best ratio p*", "r_SD at it"),
-        *("r_SD over documents", "seeds of a document"),
+        *("r_SD over documents", "of a fixed number", "seeds of a document"),
         *("labels right, %", "by seeds that meet, %", "documents where they meet"),
     )
     return table(titles, lines)

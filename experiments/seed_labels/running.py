@@ -20,6 +20,8 @@ from rlm_tf.labelling import (
     SeedRule,
     WordList,
     best_deletion_ratio,
+    deletion_counts,
+    fixed_count_deletion_rate,
     rule_statistics,
     seed_agreement,
     seed_deletion_rate,
@@ -27,7 +29,7 @@ from rlm_tf.labelling import (
     seed_statistics,
     suggest_seeds,
 )
-from rlm_tf.labelling.rule_statistics import spread
+from rlm_tf.labelling.rule_statistics import english_stop_words, spread
 from rlm_tf.labelling.seed_tokens import words_of
 
 NEEDS = ("name", "set", "view", "rules")
@@ -37,6 +39,8 @@ RULES = {
     "words, abstain": ("words", "abstain"),
 }
 _LENGTH = 300
+# Documents that are looked at together.
+_ROWS = 256
 _RATIOS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99)
 
 
@@ -127,32 +131,47 @@ def _deletion(
 ) -> dict[str, Any]:
     """Returns the best ratio, and rates by ratio: Eq. 3.2 and counted in documents.
 
-    Counted: a document counts if all seeds of its label are deleted, and not all words
-    that are no stop words and no seeds; the mean over documents of its probability,
-    were each word deleted by itself.
+    Counted: the mean over labelled documents, whole, of the probability that all seeds
+    of the label are deleted, and not all words that are no stop words and no seeds;
+    were each word deleted by itself ("counted"), or a number of them, as it is done
+    ("fixed", at the best ratio).
     """
     found = rule_statistics(rule, documents.texts, matches)
     indicative = found.indicative.median
     known = np.flatnonzero(matches.labels >= 0)
-    places = seed_places(
-        rule, [documents.texts[row] for row in known], _LENGTH, matches.labels[known]
-    )
-    seeds = places.sum(axis=1)
-    words = np.array(
-        [min(len(words_of(documents.texts[row])), _LENGTH) for row in known.tolist()]
-    )
-    # What is indicative beside the seeds: as many as n_c says, seeds taken off.
-    share = indicative / max(float(np.median(words)), 1.0)
-    others = np.maximum(np.round(share * words) - seeds, 0)
+    stops = frozenset(english_stop_words())
+    sizes, seeds, telling = [], [], []
+    for first in range(0, len(known), _ROWS):
+        rows = known[first : first + _ROWS]
+        texts = [documents.texts[row] for row in rows.tolist()]
+        words = [words_of(text) for text in texts]
+        own = [len(each) for each in words]
+        places = seed_places(rule, texts, max(own), matches.labels[rows])
+        sizes += own
+        seeds += places.sum(axis=1).tolist()
+        telling += [sum(word not in stops for word in each) for each in words]
+    others = np.maximum(np.subtract(telling, seeds), 0)
     best = best_deletion_ratio(1, indicative)
+    deleted = deletion_counts(sizes, best)
+    number = np.array(seeds)
     return {
         "indicative": indicative,
         "best": best,
         "ratios": [*_RATIOS, best],
         "rates": [seed_deletion_rate(p, 1, indicative) for p in (*_RATIOS, best)],
         "counted": [
-            float(np.mean(p**seeds * (1 - p**others))) for p in (*_RATIOS, best)
+            float(np.mean(p**number * (1 - p**others))) for p in (*_RATIOS, best)
         ],
+        "fixed": float(
+            np.mean(
+                [
+                    fixed_count_deletion_rate(n, m, s, o)
+                    for n, m, s, o in zip(
+                        sizes, deleted.tolist(), seeds, others.tolist(), strict=True
+                    )
+                ]
+            )
+        ),
         "seeds_of_a_document": list(spread(seeds)),
     }
 
@@ -195,14 +214,20 @@ def _write_examples(
     lines = [f"Random deletion of {100 * ratio:.1f} % of the words.", ""]
     for row in rows.tolist():
         words = words_of(documents.texts[row])
-        kept = np.sort(
-            rng.permutation(len(words))[: max(1, round((1 - ratio) * len(words)))]
-        )
+        number = len(words) - int(deletion_counts([len(words)], ratio)[0])
+        kept = np.sort(rng.permutation(len(words))[:number])
+        places = seed_places(
+            rule, [documents.texts[row]], max(len(words), 1), matches.labels[[row]]
+        )[0]
         lines += [
             f"- by seeds {rule.class_names[matches.labels[row]]}, truly "
             f"{rule.class_names[documents.labels[row]]}",
             f"  - {' '.join(words[:60])}",
-            f"  - {' '.join(words[place] for place in kept)}",
+            f"  - at random: {' '.join(words[place] for place in kept)}",
+            "  - its seeds: "
+            + " ".join(
+                w for w, is_seed in zip(words, places, strict=False) if not is_seed
+            ),
         ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "examples.md").write_text("\n".join(lines) + "\n", "utf-8")

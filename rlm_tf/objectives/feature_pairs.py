@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_floating, check_shapes
 from rlm_tf.numerics import at_least_single, cast_like
+from rlm_tf.objectives.divergences import unit as unit
 from rlm_tf.typing import LossOutput, TensorLike
 
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from rlm_tf import distribution
 from rlm_tf.data import DocumentBatches
+from rlm_tf.labelling import WordList
 from rlm_tf.layers import TfidfBag, WordDeletion
-from rlm_tf.models import TextClassifier
+from rlm_tf.models import TextClassifier, TextReader, word_classifier
 from rlm_tf.training import ResumableBatches
 
 _TOKENS = np.array([[2, 3, 0], [4, 2, 2], [3, 0, 0]], np.int32)
@@ -83,6 +85,30 @@ def test_it_learns_though_words_are_deleted():
     assert logs["nll"][-1] < 0.5 * logs["nll"][0]
     found = model.evaluate(tokens, labels, verbose=0, return_dict=True)
     assert found["accuracy"] > 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["linear", "convolutional"])
+def test_two_replicas_equal_one_though_words_are_deleted(kind):
+    rng = np.random.default_rng(2)
+    tokens, labels = rng.integers(2, 20, [24, 6]), rng.integers(0, 2, 24)
+    reader = TextReader(WordList([f"w{i}" for i in range(18)]), 6)
+    weights = []
+    for name in ("default", "mirrored"):
+        with distribution.strategy(name).scope():
+            model = word_classifier(
+                kind, reader, ("a", "b"), tokens=tokens, dropout=0.3, l2=0.01, seed=3
+            )
+            model.compile(keras.optimizers.SGD(0.5))
+        data = ResumableBatches(
+            DocumentBatches(tokens, labels, 8, seed=1),
+            transform=WordDeletion(0.5, seed=1),
+        )
+        callbacks = [data.follow_epochs()]
+        model.fit(data.dataset, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)
+        weights.append(model.get_weights())
+    for one, two in zip(*weights, strict=True):
+        np.testing.assert_allclose(two, one, atol=1e-6)
 
 
 def test_mistakes():
