@@ -17,7 +17,7 @@ ABOUT = About(
     "Does deletion keep a classifier from learning a trigger?",
     "python -m experiments.seed_backdoor --preset=small --seeds=1,2,3,4,5 "
     "--data_dir=DATA",
-    "15 min, 1 core",
+    "40 min, 1 core",
 )
 
 
