@@ -76,7 +76,7 @@ def defences(rows: Sequence[Row]) -> str:
 
 def _draw(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws how often the attack succeeds."""
-    figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
     name = rows[0]["set"]
     shares = sorted({row["share"] for row in rows if row["set"] == name})
     for defence in DEFENCES:
@@ -89,5 +89,5 @@ def _draw(rows: Sequence[Row], path: pathlib.Path) -> None:
         axes.plot([100 * share for share in shares], means, marker="o", label=defence)
     axes.set(xlabel="poisoned, %", ylabel="attack succeeds, %")
     axes.set_title(name, fontsize=10)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save(figure, path)
