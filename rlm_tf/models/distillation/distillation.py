@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from rlm_tf.distillation import Strategy, TaughtStrategy, Views
@@ -20,6 +19,7 @@ from rlm_tf.models.distillation.strategies import (
     term_of,
     weighted_strategies,
 )
+from rlm_tf.models.distillation.student_inputs import are_ids, zeros_for
 from rlm_tf.models.given_logits import no_probabilities
 from rlm_tf.models.recording import recording
 from rlm_tf.models.supervised import LEAST_ROWS, supervised
@@ -34,8 +34,6 @@ from rlm_tf.objective_model.term import (
 )
 from rlm_tf.untracked import Untracked
 
-# Examples, and unknown sizes, of the batch that features' shapes are found on.
-_ROWS, _UNKNOWN = 2, 8
 _OUTPUT = "output"
 
 
@@ -309,7 +307,7 @@ class Distillation(ObjectiveModel):
         pair = isinstance(x, tuple | list) and len(x) == 2
         needing: list[Any] = [each for each in self.strategies if "ids" in each.needs]
         needing += [t for t in self.teachers if getattr(t, "takes_ids", False)]
-        if pair and (needing or _are_ids(self.student, x[1])):
+        if pair and (needing or are_ids(self.student, x[1])):
             return x[0], tf.convert_to_tensor(x[1])
         if training and needing:
             raise ValueError(
@@ -330,7 +328,7 @@ class Distillation(ObjectiveModel):
     def _found_shapes(self, example: Any) -> list[tuple[Any, Any]]:
         """Returns shapes of what both models give to each strategy."""
         if example is None:
-            example = _zeros(type(self).__name__, self.student)
+            example = zeros_for(type(self).__name__, self.student)
         teacher = self._run_teacher(example)
         student = self._run_student(example, training=False)
         shapes = [found[_OUTPUT].shape for found in (teacher, student)]
@@ -374,16 +372,6 @@ class Distillation(ObjectiveModel):
         return cls(**made_objects(config, custom_objects))
 
 
-def _are_ids(student: keras.Model, second: Any) -> bool:
-    """Returns whether what comes beside x is no input of the student's."""
-    inputs = getattr(student, "inputs", None)
-    if inputs is not None:
-        return len(inputs) == 1
-    # A subclassed model does not say; an integer an example is an id.
-    given = tf.convert_to_tensor(second)
-    return given.dtype.is_integer and given.shape.rank == 1
-
-
 def _paths(strategy: Strategy) -> tuple[str, str]:
     """Returns where a strategy looks in teacher and student."""
     own = (strategy.teacher_layer_name, strategy.student_layer_name)
@@ -399,23 +387,6 @@ def _apart(
         {path: images for path, (images, _) in parts.items()},
         {path: views for path, (_, views) in parts.items()},
     )
-
-
-def _zeros(name: str, model: keras.Model) -> Any:
-    """Returns a batch of zeros that a model takes."""
-    inputs = getattr(model, "inputs", None)
-    if inputs is None:
-        raise ValueError(
-            f"{name}: {model.name} does not say what its inputs are; give `example=`."
-        )
-    batches = [
-        np.zeros(
-            [_ROWS, *(size or _UNKNOWN for size in given.shape[1:])],
-            keras.backend.standardize_dtype(given.dtype),
-        )
-        for given in inputs
-    ]
-    return batches[0] if len(batches) == 1 else batches
 
 
 def _shape(shape: Any) -> tuple[int | None, ...]:

@@ -12,6 +12,7 @@ from rlm_tf.checks import check_integer
 from rlm_tf.data.text.special_tokens import FIRST_IDS, SpecialIds
 from rlm_tf.layers.basic.replica_noise import replica_noise, sizes_of
 from rlm_tf.metrics.declared import declared
+from rlm_tf.models.encoders.given_predictions import GivenPredictions
 from rlm_tf.models.encoders.masked_batch import masked_batch
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 from rlm_tf.models.encoders.prefix_predictor import Hide, PrefixPredictor
@@ -27,13 +28,7 @@ from rlm_tf.objective_model.term import (
     TermSpec,
     check_coefficient,
 )
-from rlm_tf.objectives.cross_entropy_with_imm import (
-    JointLoss,
-    SplitJointLoss,
-    cross_entropy_with_imm,
-)
 from rlm_tf.objectives.imm import induced_cross_entropy
-from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.replaced_tokens import generator_loss
 from rlm_tf.restricted.restricted_model import RestrictedModel
 from rlm_tf.seeds import Seeds
@@ -300,7 +295,7 @@ class InducedFineTuning(ObjectiveModel):
         return self.classifier.encoder.embedding.width
 
     def _matching(self, features: tf.Tensor) -> Matching:
-        view = _Predictions(self.masked_model, features)
+        view = GivenPredictions(self.masked_model, features)
         restricted = [] if self.restricted_model is None else [self.restricted_model]
         size = self.masked_model.vocabulary_size
         return Matching(view, restricted, size, 1, "direct", "paper")  # type: ignore[arg-type]
@@ -349,48 +344,6 @@ class InducedFineTuning(ObjectiveModel):
             **made_objects({**made["masked_model"], "encoder": encoder})
         )
         return cls(**made)
-
-
-class _Predictions:
-    """What contexts of a batch ask of a model, of predictions that there are.
-
-    Args:
-        model: The masked language model.
-        features: What its softmax reads, `[N, E]`.
-    """
-
-    has_features = True
-
-    def __init__(self, model: MaskedLanguageModel, features: tf.Tensor) -> None:
-        self.model = self
-        self.training_feature_width = model.encoder.embedding.width
-        self.compute_dtype = model.compute_dtype
-        self._model = model
-        self._features = features
-
-    def outputs(self, inputs: Any, training: bool) -> tf.Tensor:
-        return self._features[:, tf.newaxis]
-
-    def starting_states(self, inputs: Any) -> None:
-        """Returns nothing: predictions follow none."""
-
-    def evaluation_outputs(self, inputs: Any, states: Any) -> tf.Tensor:
-        # They were made without dropout then.
-        return self._features[:, tf.newaxis]
-
-    def logits(self, outputs: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-        flat = tf.reshape(outputs, [-1, self.training_feature_width])
-        return self._model.logits(tf.gather(flat, rows))
-
-    def nll(self, outputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        return tf.zeros(tf.shape(targets))
-
-    def joint(
-        self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss | SplitJointLoss:
-        flat = tf.reshape(outputs, [-1, self.training_feature_width])
-        targets = tf.reshape(targets, [-1])
-        return cross_entropy_with_imm(self._model.logits(flat), targets, groups)
 
 
 def _check_restricted(name: str, restricted: RestrictedModel, size: int) -> None:
