@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from experiments.kit.encoder_config import EncoderConfig
 from experiments.kit.grids import Grid
-from experiments.kit.task_list import TASKS
+from experiments.kit.task_list import GLUE, TASKS
 from rlm_tf.command_line.flags import setting
 
 # Whose embeddings a detector has, and whether both networks have an optimiser of their
@@ -41,6 +42,27 @@ TABLE_A2: Mapping[str, Any] = {
     "weight_decays": (0.0, 0.01),
     "warm_ups": (0.06, 0.1, 0.3),
 }
+
+
+def table_a2(layers: int) -> list[dict[str, Any]]:
+    """Returns all settings of Table A.2 as those of a recipe.
+
+    Args:
+        layers: Of the encoder, which say the sizes of batches: of Base, but for Large.
+    """
+    sizes = TABLE_A2["batch_sizes"]
+    values = {
+        "rate": TABLE_A2["rates"],
+        "epochs": TABLE_A2["epochs"],
+        "batch_size": sizes.get(layers, sizes[12]),
+        "weight_decay": TABLE_A2["weight_decays"],
+        "warm_up": TABLE_A2["warm_ups"],
+    }
+    combined = itertools.product(*values.values())
+    shared = {"length": TABLE_A2["length"]}
+    return [{**dict(zip(values, each, strict=True)), **shared} for each in combined]
+
+
 # The comparison; the choice of rates; figures by rate and weight; the search of A.3.
 STAGES = ("main", "rates", "sweep", "road-map")
 
@@ -73,9 +95,16 @@ class ElectraConfig(EncoderConfig):
     encoders_dir: str = setting("runs/electra", "The --output_dir of these encoders.")
     task_rate: float = setting(1e-3, "The highest of fine-tuning, of AdaMax.")
     task_steps: int = setting(600, "Of 20 epochs at most, and 3 at least.")
+    table_a2: int = setting(
+        0,
+        "Fine-tune with so many of Table A.2's settings (360 are all), drawn by the "
+        "seed, and test the best on held-out examples; 0: with those above.",
+    )
     project_steps: int = setting(
         0, "Time so many steps instead, and project the hours of all."
     )
+
+    may_be_zero: ClassVar[tuple[str, ...]] = (*EncoderConfig.may_be_zero, "table_a2")
 
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""
@@ -100,6 +129,13 @@ class ElectraConfig(EncoderConfig):
                 raise ValueError(
                     f"--tasks must be some of {', '.join(TASKS)}; found {task}."
                 )
+        most = len(table_a2(self.layers))
+        if not 0 <= self.table_a2 <= most:
+            raise ValueError(
+                f"--table_a2 must be from 0 to {most}, found {self.table_a2}."
+            )
+        if self.table_a2 and not self.tasks:
+            raise ValueError("--table_a2 needs --tasks.")
         for name in ("task_rate", "task_steps"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"--{name} must be positive.")
@@ -182,6 +218,14 @@ PRESETS = {
         arms=("masked", "original", "decoupled"),
         generators=(4,),
         tasks=("cola", "rte", "mrpc"),
+    ),
+    # Table A.2 on the tasks of Table 1.1, whose files must all be there.
+    "table-a2": dataclasses.replace(
+        _SMALL,
+        arms=("original", "decoupled"),
+        generators=(4,),
+        tasks=tuple(GLUE),
+        table_a2=360,
     ),
     # One seed: generators between, and the steps from one method to the other.
     "between": dataclasses.replace(

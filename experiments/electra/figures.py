@@ -18,8 +18,9 @@ _COLOURS = dict(
     zip(ORDER, ("#4c4c4c", "#0072b2", "#009e73", "#cc79a7", "#d55e00"), strict=True)
 )
 _DASHES = {1: ":", 2: "--", 4: "-"}
-# Of Figure 1.5: C, c and the steps.
+# Of Figure 1.5: C, c, the steps, the layers of the detector and the first loss.
 _ERROR_WEIGHT, _CONDITION, _MAP_STEPS = 0.2, 3.0, 1000
+_DETECTOR_LAYERS, _FIRST_LOSS = 4, math.log(8000)
 
 
 def draw_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
@@ -109,14 +110,11 @@ def draw_map(path: pathlib.Path) -> None:
         1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True
     )
     rates = np.geomspace(1e-5, 1e-2, 121)
-    own_layers, size = 4, math.log(8000)
     for panel, layers in zip(axes, (1, 12), strict=True):
-        losses = size * _left(rates, layers)
-        left = _left(rates, own_layers)
-        error = np.array([bound(losses, k, _ERROR_WEIGHT).numpy() for k in left])
+        error = bounds_by_rates(rates, layers)
         shades = panel.contourf(rates, rates, error, 20, cmap="viridis_r")
         panel.plot(rates, rates, color="white", lw=1.5, label="one optimiser")
-        inside = [_inner_minimum(row) for row in error]
+        inside = [inner_minimum(row) for row in error]
         found = [(rates[i], rate) for i, rate in zip(inside, rates, strict=True) if i]
         if found:
             panel.plot(
@@ -135,13 +133,25 @@ def draw_map(path: pathlib.Path) -> None:
     plt.close(figure)
 
 
+def bounds_by_rates(rates: np.ndarray, layers: int) -> np.ndarray:
+    """Returns Equation 1.10's bound on the error of four layers, `[D, G]`.
+
+    Args:
+        rates: Of the detector, and of the generator.
+        layers: Of the generator.
+    """
+    losses = _FIRST_LOSS * _left(rates, layers)
+    left = _left(rates, _DETECTOR_LAYERS)
+    return np.array([bound(losses, k, _ERROR_WEIGHT).numpy() for k in left])
+
+
 def _left(rates: np.ndarray, layers: int) -> np.ndarray:
     """Returns what so many steps leave of an error, by rate."""
     speed = _CONDITION ** (2 * (layers - 1) / layers)
     return (1 - rates * speed) ** _MAP_STEPS
 
 
-def _inner_minimum(values: np.ndarray) -> int | None:
+def inner_minimum(values: np.ndarray) -> int | None:
     """Returns where values have a minimum with higher ones on both sides."""
     place = int(np.argmin(values[:-1]))
     inside = 0 < place < len(values) - 2

@@ -5,11 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import pathlib
+import shutil
 import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from experiments.electra.chosen_rows import NEEDS
-from experiments.electra.config import GRID, ElectraConfig
+from experiments.electra.config import GRID, ElectraConfig, table_a2
 from experiments.electra.naming import ElectraRun, name_of
 from experiments.kit import machine
 from experiments.kit.encoder_finetuning import DROPOUT, Recipe, finetune
@@ -17,7 +21,7 @@ from experiments.kit.encoder_tasks import peers, read_task
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from rlm_tf import load_model
-from rlm_tf.command_line.json_files import write_json
+from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.examples import Examples
 from rlm_tf.data import Vocabulary
@@ -52,8 +56,9 @@ def task_run(run: ElectraRun, task: str, output: pathlib.Path) -> Run:
     model = place / "model.keras"
     digest = hashlib.sha256(model.read_bytes()).hexdigest() if model.exists() else None
     settings = {**run.settings, "tasks": task, "encoder_sha256": digest}
+    searched = "table-a2-" if run.config.table_a2 else ""
     return Run(
-        f"{task}-of-{name_of(run)}",
+        f"{searched}{task}-of-{name_of(run)}",
         settings,
         functools.partial(_prepare, run, task, place),
         functools.partial(_train, run, task, settings),
@@ -72,7 +77,6 @@ def _prepare(run: ElectraRun, task: str, place: pathlib.Path) -> Prepared:
     encoder = model.encoder() if isinstance(model, Electra) else model.encoder
     with native_silence():
         vocabulary = Vocabulary.load(place / "vocabulary.json")
-    encoder = with_dropout(encoder, DROPOUT)
     return Prepared(encoder, vocabulary, read_task(task, run.seed))
 
 
@@ -87,15 +91,19 @@ def _train(
     config: ElectraConfig = run.config
     encoder, vocabulary, examples = prepared
     write_json(folder / "config.json", settings)
-    found = finetune(
-        encoder,
-        vocabulary,
-        task,
-        examples,
-        folder,
-        recipe=Recipe(config.task_rate, config.batch_size, steps=config.task_steps),
-        seed=run.seed,
-    )
+
+    def tuned(recipe: Recipe, place: pathlib.Path) -> dict[str, Any]:
+        fresh = with_dropout(encoder, DROPOUT)
+        return finetune(
+            fresh, vocabulary, task, examples, place, recipe=recipe, seed=run.seed
+        )
+
+    if config.table_a2:
+        recipes = _drawn(config, run.seed)
+        found = best_of(recipes, tuned, folder)
+    else:
+        plain = Recipe(config.task_rate, config.batch_size, steps=config.task_steps)
+        found = tuned(plain, folder)
     return {
         "name": folder.name,
         "command": command_of(GRID, config, run.seed, **run.chosen, tasks=task),
@@ -108,4 +116,45 @@ def _train(
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),
         "finished": time.strftime("%Y-%m-%d"),
+    }
+
+
+# === Table A.2 ===
+
+
+def _drawn(config: ElectraConfig, seed: int) -> list[Recipe]:
+    """Returns so many settings of Table A.2, in a drawn order."""
+    known = table_a2(config.layers)
+    order = np.random.default_rng(seed).permutation(len(known))
+    return [Recipe(**known[place]) for place in order[: config.table_a2]]
+
+
+def best_of(
+    recipes: Sequence[Recipe],
+    tuned: Callable[[Recipe, pathlib.Path], dict[str, Any]],
+    folder: pathlib.Path,
+) -> dict[str, Any]:
+    """Fine-tunes by each recipe, and returns what the best one scores.
+
+    Args:
+        recipes: What is tried.
+        tuned: Maps a recipe and the folder of its run to scores; "valid_accuracy"
+            counts.
+        folder: Of all. Those that a killed run has been through are not tried again.
+    """
+    tried: list[dict[str, Any]] = []
+    for number, recipe in enumerate(recipes):
+        place = folder / f"setting-{number}"
+        done = place / "scores.json"
+        if not done.exists():
+            place.mkdir(parents=True, exist_ok=True)
+            write_json(done, {**tuned(recipe, place), "setting": recipe._asdict()})
+        tried.append(read_json(done, "remove it", ("valid_accuracy", "setting")))
+        # What is resumed from is of no use any more.
+        shutil.rmtree(place / "checkpoints", ignore_errors=True)
+    best = max(tried, key=lambda each: each["valid_accuracy"])
+    return {
+        **best,
+        "seconds": sum(each["seconds"] for each in tried),
+        "tried": [[each["valid_accuracy"], each["setting"]] for each in tried],
     }

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.models import Electra
 from rlm_tf.objective_model.term import TermLoss
+from rlm_tf.optimizers.part_owners import part_owners
 
 
 class TermNorms(keras.callbacks.Callback):
@@ -62,14 +63,8 @@ def _mean(term: TermLoss) -> tf.Tensor:
 
 def variables_of_parts(model: Electra) -> dict[str, list[keras.Variable]]:
     """Returns the trainable weights of each part, and of both: "shared"."""
-    owners: dict[int, set[str]] = {}
-    for part, members in model.parts.items():
-        for member in members:
-            for variable in member.trainable_variables:
-                owners.setdefault(id(variable), set()).add(part)
+    owners = part_owners(model.parts)
     found: dict[str, list[keras.Variable]] = {}
     for variable in model.trainable_variables:
-        names = owners[id(variable)]
-        part = next(iter(names)) if len(names) == 1 else "shared"
-        found.setdefault(part, []).append(variable)
+        found.setdefault(owners[id(variable)], []).append(variable)
     return found

@@ -39,6 +39,9 @@ class ElectraRun(NamedTuple):
         settings = {**dataclasses.asdict(self.config), **self.chosen, "seed": self.seed}
         # Where encoders are says nothing of them.
         settings["encoders_dir"] = None
+        if not settings["table_a2"]:
+            # Rows from before there was one have none.
+            del settings["table_a2"]
         if self.arm == "masked":
             # It has no detector.
             names = ("weights", "standalone", "standalone_steps", "generator_rate")

@@ -37,6 +37,7 @@ _MADE_BY: MadeBy = {
         ),
     ),
     "tasks": (_command("tasks", "1,2,3"), _command("glue", "1")),
+    "glue": _command("table-a2", "1"),
     "road_map": _command("small", "1").replace("electra ", "electra.road_map "),
     "sweep": (_command("sweep", "1"), _command("weights", "1")),
     "projected": (

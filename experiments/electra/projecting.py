@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from experiments.electra.config import TABLE_A2, ElectraConfig
-from experiments.kit.encoder_finetuning import DROPOUT
+from experiments.electra.config import TABLE_A2, ElectraConfig, table_a2
+from experiments.kit.encoder_finetuning import DROPOUT, Recipe, adamax
 from experiments.kit.timing import median_seconds, train_function_step
 from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
 from rlm_tf.models import Electra, MaskedLanguageModel, SequenceClassifier
@@ -70,29 +69,21 @@ def _tuning(model: Electra, config: ElectraConfig) -> dict[str, Any]:
     length = min(TABLE_A2["length"], config.length)
     encoder = with_dropout(model.encoder(), DROPOUT)
     classifier = SequenceClassifier(encoder, 2, clip_norm=1.0)
-    classifier.compile(
-        keras.optimizers.Adamax(
-            TABLE_A2["rates"][0],
-            beta_2=0.98,
-            epsilon=1e-6,
-            weight_decay=TABLE_A2["weight_decays"][-1],
-        )
-    )
+    decayed = Recipe(weight_decay=TABLE_A2["weight_decays"][-1])
+    classifier.compile(adamax(decayed))
     rng = np.random.default_rng(0)
     shape = (_ROWS, length)
     tokens = rng.integers(len(ENCODER_RESERVED), config.pieces, shape).astype(np.int32)
     batch = (tf.constant(tokens), tf.zeros_like(tokens)), tf.constant([0, 1], tf.int32)
     step = train_function_step(classifier, [batch])
     seconds = median_seconds(step, config.project_steps) / _ROWS
-    batches = TABLE_A2["batch_sizes"].get(config.layers, (32,))
-    others = [TABLE_A2[name] for name in ("rates", "weight_decays", "warm_ups")]
-    settings = len(batches) * math.prod(map(len, others))
-    passes = settings * sum(TABLE_A2["epochs"])
+    settings = table_a2(config.layers)
+    passes = sum(each["epochs"] for each in settings)
     a_pass = seconds * sum(_EXAMPLES.values()) / 3600
     return {
         "tuning": {
             "example_seconds": seconds,
-            "settings": settings * len(TABLE_A2["epochs"]),
+            "settings": len(settings),
             "hours_of_a_pass": a_pass,
             "hours_of_all": passes * a_pass,
         }

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.stats
 
 from experiments.electra.chosen_rows import (
-    ORDER,
     Row,
     cells,
     detectors,
@@ -20,9 +19,9 @@ from experiments.electra.chosen_rows import (
     sweep_rows,
 )
 from experiments.electra.figures import draw_curves, draw_map, draw_sizes, draw_sweep
+from experiments.electra.task_report import of_tasks
 from experiments.kit.drawing import distinct, table, with_deviation
 from experiments.kit.paired import less
-from experiments.kit.task_tables import task_table
 from rlm_tf.command_line.wording import number_of
 
 # Of fine-tuning.
@@ -71,7 +70,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         if chosen:
             found[name] = by_rates(chosen)
     if tasks:
-        found["tasks"] = by_tasks(tasks)
+        found |= of_tasks(tasks)
     if projected:
         found["projected"] = projections(projected)
     return found
@@ -308,20 +307,6 @@ def by_rates(rows: Sequence[Row]) -> str:
         "its generator, nats",
     )
     return table(titles, lines)
-
-
-def by_tasks(rows: Sequence[Row]) -> str:
-    """Returns scores of fine-tuned encoders, beside those of `original`."""
-    layers = sorted({row["generator"] for row in rows})
-
-    def named(arm: str, generator: int) -> str:
-        return f"{arm}, {number_of('layer', generator)}"
-
-    return task_table(
-        [{**row, "arm": named(row["arm"], row["generator"])} for row in rows],
-        order=[named(arm, number) for arm in ORDER for number in layers],
-        bases=[named("original", number) for number in layers],
-    )
 
 
 def projections(rows: Sequence[Row]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +38,8 @@ class FinetuneConfig:
         "runs/electra", "Output folder of `experiments.electra --preset=generators`."
     )
     encoder: str = setting(
-        "3000steps-masked-g4-rate0.002-seed{seed}", "Folder in it, by the seed."
+        "3000steps-masked-g4-rate0.002-seed{seed}",
+        "Folder in it, by the seed; or that of a BERT checkpoint, as --checkpoint.",
     )
     corpus: str = setting("wikitext-2", "What it was trained on, and P_hat counts.")
     fraction: float = setting(1.0, "Share of its training text.")
@@ -58,6 +60,21 @@ class FinetuneConfig:
     project_steps: int = setting(
         0, "Time so many steps of BERT instead, and project the hours of Table 3."
     )
+
+    def with_checkpoint(self) -> FinetuneConfig:
+        """Returns the settings with `checkpoint`, where `encoder` is such a folder."""
+        if (
+            self.checkpoint
+            or not (pathlib.Path(self.encoder) / "config.json").is_file()
+        ):
+            return self
+        return dataclasses.replace(
+            self,
+            checkpoint=self.encoder,
+            encoder=type(self).encoder,
+            # One that is named is there to be fine-tuned.
+            project_steps=0,
+        )
 
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""
@@ -98,8 +115,8 @@ PRESETS = {
         tasks=("sst2-tenth", "ag-news-1000", "cola", "rte", "mrpc"),
         restarts=1,
     ),
-    # Table 3's own size: some steps are timed; with --checkpoint=DIR and
-    # --project_steps=0 it is run.
+    # Table 3's own size: some steps are timed; with --encoder=DIR, a published BERT, it
+    # is run.
     "paper": FinetuneConfig(
         arms=("none", "mlm", "imm-k5"),
         tasks=("cola", "mrpc", "rte", "qnli"),

@@ -27,8 +27,7 @@ ABOUT = About(
 _MADE_BY: MadeBy = {
     "tasks": (_SMALL, _command("published", "1")),
     "matched": (_SMALL, _command("published", "1")),
-    "checkpoints": _COMMAND.format(preset="paper")
-    + " --checkpoint=DIR --project_steps=0 --data_dir=DATA",
+    "checkpoints": _COMMAND.format(preset="paper") + " --encoder=DIR --data_dir=DATA",
     "projected": _COMMAND.format(preset="paper"),
 }
 # Of what there are rows of.

@@ -99,6 +99,7 @@ class TaskRun(NamedTuple):
 
 def runs_of(config: FinetuneConfig, seeds: list[int]) -> list[Run]:
     """Returns the runs of a grid, or those that are timed in its place."""
+    config = config.with_checkpoint()
     if config.project_steps:
         return [_projected(config, arm, seeds[0]) for arm in config.arms]
     runs = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from rlm_tf.command_line.flags import setting
 
@@ -43,6 +44,9 @@ class EncoderConfig:
         """Of training, between two looks."""
         return self.steps // self.looks
 
+    # Names of settings that may be 0.
+    may_be_zero: ClassVar[tuple[str, ...]] = ("slope", "weight_decay", "project_steps")
+
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""
         for field in dataclasses.fields(self):
@@ -60,7 +64,7 @@ class EncoderConfig:
                     raise ValueError(
                         f"--{field.name} must lie in (0, 1], found {value}."
                     )
-            elif field.name in ("slope", "weight_decay", "project_steps"):
+            elif field.name in self.may_be_zero:
                 if value < 0:
                     raise ValueError(
                         f"--{field.name} must not be negative, found {value}."

@@ -1,7 +1,6 @@
 """Fine-tunes encoders of studies on labelled texts.
 
-With the optimiser, clipping and dropout of Table A.2; rates and epochs are of studies,
-for much smaller encoders, and there is no weight decay.
+With the optimiser, clipping and dropout of Table A.2; the rest is of a `Recipe`.
 """
 
 from __future__ import annotations
@@ -14,13 +13,14 @@ import keras
 import numpy as np
 
 from experiments.kit import run_files
-from experiments.kit.encoder_tasks import scores
+from experiments.kit.encoder_tasks import other_tests, scores
 from experiments.kit.task_list import TASKS
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.commands.encoders.examples import Examples
-from rlm_tf.data import LabelledBatches, Vocabulary
+from rlm_tf.data import LabelledBatches, LabelledTexts, Vocabulary
 from rlm_tf.layers import TransformerEncoder
 from rlm_tf.models import SequenceClassifier
+from rlm_tf.optimizers.spared import spare_biases
 from rlm_tf.training import (
     KeepBest,
     LinearRate,
@@ -46,6 +46,9 @@ class Recipe(NamedTuple):
         clip_norm: Of the gradient.
         pooling: Of `SequenceClassifier`.
         steps: Epochs have so many steps together, but for few or many examples.
+        epochs: How many there are; None: as `steps` has it.
+        weight_decay: Of all weights but biases and normalisation.
+        length: Most pieces of a row; None: the task's.
     """
 
     rate: float = 1e-3
@@ -54,6 +57,9 @@ class Recipe(NamedTuple):
     clip_norm: float = 1.0
     pooling: str = "mean"
     steps: int = 600
+    epochs: int | None = None
+    weight_decay: float = 0.0
+    length: int | None = None
 
 
 class Wrapped(NamedTuple):
@@ -66,6 +72,17 @@ class Wrapped(NamedTuple):
 
     model: keras.Model
     transform: Any
+
+
+def adamax(recipe: Recipe) -> keras.optimizers.Optimizer:
+    """Returns the optimiser of Table A.2."""
+    optimizer = keras.optimizers.Adamax(
+        recipe.rate,
+        beta_2=0.98,
+        epsilon=1e-6,
+        weight_decay=recipe.weight_decay or None,
+    )
+    return spare_biases(optimizer)
 
 
 # Share of predictions that IMM matches, and extended contexts of one.
@@ -97,27 +114,29 @@ def finetune(
         wrap: Puts the classifier into what trains it; None: it is trained as it is.
     """
     keras.utils.set_random_seed(seed)
+    is_regression = examples.train.is_regression
     classifier = SequenceClassifier(
         encoder,
-        len(examples.train.names),
+        None if is_regression else len(examples.train.names),
         pooling="mean" if recipe.pooling == "mean" else "cls",
         clip_norm=recipe.clip_norm,
         seed=seed,
     )
     model, transform = wrap(classifier) if wrap else Wrapped(classifier, None)
-    model.compile(keras.optimizers.Adamax(recipe.rate, beta_2=0.98, epsilon=1e-6))
-    length, size = TASKS[task].length, recipe.batch_size
-    with native_silence():
-        batches = {
-            name: LabelledBatches(
-                getattr(examples, name), vocabulary, length, size, seed=seed
-            )
-            for name in ("train", "valid", "test")
-        }
-    train = batches["train"]
+    model.compile(adamax(recipe))
+    length, size = recipe.length or TASKS[task].length, recipe.batch_size
+
+    def batched(texts: LabelledTexts) -> LabelledBatches:
+        with native_silence():
+            return LabelledBatches(texts, vocabulary, length, size, seed=seed)
+
+    train = batched(examples.train)
     epochs = min(max(-(-recipe.steps // train.steps), _LEAST_EPOCHS), _MOST_EPOCHS)
+    epochs = recipe.epochs or epochs
     steps = epochs * train.steps
     keep = KeepBest("val_accuracy", "max", ties="last")
+    if is_regression:
+        keep = KeepBest("val_squared_error")
     log = MetricsLog(folder / "metrics.jsonl", seconds=True)
     run_files.fit_resumably(
         model,
@@ -126,18 +145,24 @@ def finetune(
         epochs,
         [keep, log, LinearRate(steps, int(recipe.warm_up * steps))],
         _CHECKPOINT_SECONDS,
-        validation_data=batches["valid"].in_order(),
+        validation_data=batched(examples.valid).in_order(),
     )
     keep.best.restore(model)
-    inputs = batches["test"].in_order().map(lambda x, _: x)
-    said = np.asarray(classifier.predict(inputs, verbose=0)).argmax(axis=-1)
     logged = read_metrics_log(log.path)
+    found: dict[str, float] = {}
+    for ending, texts in {"": examples.test, **other_tests(task)}.items():
+        test = batched(texts)
+        inputs = test.in_order().map(lambda x, _: x)
+        said = np.asarray(classifier.predict(inputs, verbose=0))
+        said = said.reshape(-1) if is_regression else said.argmax(axis=-1)
+        found |= scores(task, texts, said, ending)
     return {
         "epochs": epochs,
         "best_epoch": 1 + int(keep.best.epoch or 0),
+        # More is better.
         "valid_accuracy": -float(keep.best.value),
-        "test": scores(task, examples.test, said),
-        "cut": float(batches["test"].cut.mean()),
+        "test": found,
+        "cut": float(test.cut.mean()),
         # Of IMM, in the last epoch.
         **{name: logged[-1][name] for name in _OF_IMM if name in logged[-1]},
         "seconds": logged[-1]["seconds"],

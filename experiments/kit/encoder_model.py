@@ -13,9 +13,9 @@ from experiments.kit.encoder_config import EncoderConfig
 from experiments.kit.encoder_text import EncoderText
 from rlm_tf.data import Looks, Masking
 from rlm_tf.layers import TransformerEncoder
+from rlm_tf.optimizers.spared import spare_biases
 from rlm_tf.training import LinearRate, MetricsLog, ResumableBatches, read_metrics_log
 
-_NOT_DECAYED = ["bias", "scale", "gamma", "beta"]
 _CHECKPOINT_SECONDS = 120.0
 
 
@@ -55,8 +55,7 @@ def adam(config: EncoderConfig, rate: float) -> keras.optimizers.Optimizer:
         beta_2=config.beta_2,
         epsilon=config.epsilon,
     )
-    optimizer.exclude_from_weight_decay(var_names=_NOT_DECAYED)
-    return optimizer
+    return spare_biases(optimizer)
 
 
 def masking(config: EncoderConfig, text: EncoderText, seed: int) -> Masking:

@@ -6,18 +6,29 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
-from experiments.kit.task_list import TASKS
+from experiments.kit.task_list import GLUE, TASKS
 from rlm_tf.commands.encoders.examples import Examples, constant_peer, linear_peer
 from rlm_tf.data import LabelledTexts, load_ag_news, load_corpus, load_glue
 
 # Share of the training examples that epochs and rates are chosen on.
 _HELD_OUT = 0.1
+
+
+def _spearman(labels: np.ndarray, said: np.ndarray) -> float:
+    """Returns Spearman's correlation, 0 where all that is said is the same."""
+    if np.ptp(said) == 0:
+        return 0.0
+    return float(scipy.stats.spearmanr(labels, said).statistic)
+
+
 METRICS: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": accuracy_score,
     "f1": f1_score,
     "matthews": matthews_corrcoef,
+    "spearman": _spearman,
 }
 
 
@@ -52,19 +63,48 @@ def _halves() -> LabelledTexts:
     return LabelledTexts(lines, labels.astype(np.int32), ("first", "second"))
 
 
-def scores(name: str, test: LabelledTexts, said: np.ndarray) -> dict[str, float]:
-    """Returns the metrics of a task, of predicted classes int `[N]`."""
+def other_tests(name: str) -> dict[str, LabelledTexts]:
+    """Returns further test texts of a task, by what their metrics end in."""
+    task = TASKS[name]
+    return {end: load_glue(task.source, split) for end, split in task.others.items()}
+
+
+def glue_scores(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Returns scores as `rlm_tf.evaluation.glue_average` wants them.
+
+    Args:
+        found: Of every task of `task_list.GLUE`, scores by metric.
+    """
+    scores = {task: found[task][metric] for task, metric in GLUE.items()}
+    matched = scores.pop("mnli")
+    mismatched = found["mnli"]["accuracy_mismatched"]
+    return {"mnli_matched": matched, "mnli_mismatched": mismatched, **scores}
+
+
+def scores(
+    name: str, test: LabelledTexts, said: np.ndarray, ending: str = ""
+) -> dict[str, float]:
+    """Returns the metrics of a task, of predicted classes int `[N]`, or numbers.
+
+    Args:
+        name: Of `task_list.TASKS`.
+        test: What was predicted.
+        said: The predictions.
+        ending: Of the names of metrics.
+    """
     return {
-        metric: float(METRICS[metric](test.labels, said))
+        metric + ending: float(METRICS[metric](test.labels, said))
         for metric in TASKS[name].metrics
     }
 
 
 def peers(name: str, examples: Examples) -> dict[str, Any]:
     """Returns what tf-idf with a linear model scores, and the most frequent class."""
-    linear = linear_peer(examples)
-    return {
-        "tfidf": scores(name, examples.test, linear.predictions),
-        "tfidf_about": linear.about,
-        "majority": scores(name, examples.test, constant_peer(examples)),
-    }
+    found: dict[str, Any] = {"tfidf": {}, "tfidf_about": "", "majority": {}}
+    for ending, test in {"": examples.test, **other_tests(name)}.items():
+        asked = examples._replace(test=test)
+        linear = linear_peer(asked)
+        found["tfidf"] |= scores(name, test, linear.predictions, ending)
+        found["tfidf_about"] = linear.about
+        found["majority"] |= scores(name, test, constant_peer(asked), ending)
+    return found

@@ -12,6 +12,7 @@ import tensorflow as tf
 from rlm_tf.nested_config import NestedConfig
 from rlm_tf.objective_model.term import Term, TermLoss, TermSpec
 from rlm_tf.objective_model.worker_model import WorkerModel
+from rlm_tf.typing import Gradient
 
 
 class _CompletedModels(abc.ABCMeta):
@@ -177,6 +178,24 @@ class DeclaredModel(NestedConfig, WorkerModel, metaclass=_CompletedModels):
             for variable in variables[name]
         }
         return lambda variable: of_variable.get(id(variable), 1.0)
+
+    # Whether `watch_gradients` is called.
+    watches_gradients = False
+
+    def watch_gradients(
+        self,
+        gradients: list[Gradient],
+        variables: list[keras.Variable],
+        unit: tf.Tensor,
+    ) -> None:
+        """Sees the gradients of a step before the total is clipped; does nothing.
+
+        Args:
+            gradients: Sums over replicas, each row of slices once; `unit` times what
+                they are.
+            variables: Theirs.
+            unit: What an optimiser for half precision multiplies losses by.
+        """
 
     # === Phases ===
 

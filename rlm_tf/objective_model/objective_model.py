@@ -254,9 +254,11 @@ class ObjectiveModel(LoggedModel):
         # It skips a step if the gradients of the first replica are not finite: they
         # must have the overflow of all.
         skips = isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer)
-        if not summed and (clips or skips):
+        if not summed and (clips or skips or self.watches_gradients):
             gradients = gradient_lists.sum_over_replicas(gradients)
             summed = True
+        if self.watches_gradients:
+            self.watch_gradients(gradients, variables, unit)
         if clips:
             gradients = gradient_lists.clip(gradients, unit * self.total_clip_norm)
         factor = self.step_factor(x)

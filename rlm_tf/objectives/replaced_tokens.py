@@ -23,6 +23,8 @@ from rlm_tf.typing import LossOutput, TensorLike
 
 # The bound has a minimum at L > 0 if C is below this times k.
 SWEET_SPOT_LIMIT = math.sqrt(2.0) * math.exp(-0.5)
+# More than Newton's method needs from where `sweet_spot` begins.
+_NEWTON_STEPS = 20
 
 
 class GeneratorExtra(NamedTuple):
@@ -300,5 +302,11 @@ def sweet_spot(k: float, c: float) -> float | None:
     check_range("sweet_spot", least, math.inf, k=k, c=c)
     if not c < SWEET_SPOT_LIMIT * k:
         return None
-    # (2 k / C)^2 = e^(2 L) / L.
-    return float(-0.5 * scipy.special.lambertw(-0.5 * (c / k) ** 2, -1).real)
+    # (2 k / C)^2 = e^(2 L) / L, in logarithms, for squares of small ratios are 0:
+    # x = 2 L is the larger root of x - ln x = w.
+    w = math.log(2) + 2 * (math.log(k) - math.log(c))
+    # From above Newton's steps stay above the root, which is 1 at least.
+    x = w + math.sqrt(2 * (w - 1)) if w > 1 else 1.0
+    for _ in range(_NEWTON_STEPS):
+        x -= (x - math.log(x) - w) / (1 - 1 / x) if x > 1 else 0.0
+    return x / 2

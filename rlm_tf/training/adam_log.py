@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from rlm_tf.optimizers.decoupled_optimizer import single_optimizers
+from rlm_tf.optimizers.part_owners import part_owners
 
 
 class AdamLog(keras.callbacks.Callback):
@@ -18,7 +19,7 @@ class AdamLog(keras.callbacks.Callback):
 
         gradient_norm_PART   sqrt(sum v^), the root mean square of the gradient's norm
                              over the last 1 / (1 - beta_2) steps or so, clipped as it
-                             was
+                             was (what it was before, `Electra` logs)
         update_PART          the root mean square of rate * m^ / (sqrt(v^) + eps) over
                              the part's parameters: what the last step changed each by,
                              weight decay apart; the rate that Adam has in effect
@@ -53,13 +54,7 @@ class AdamLog(keras.callbacks.Callback):
 
     def _moments(self) -> Iterator[tuple[str, np.ndarray]]:
         """Gives the part of each variable, its sums of v^ and of squares, its size."""
-        parts: dict[int, str] = {}
-        for part, members in getattr(self.model, "parts", {}).items():
-            for member in members:
-                for variable in getattr(member, "trainable_variables", [member]):
-                    known = parts.setdefault(id(variable), part)
-                    if known != part:
-                        parts[id(variable)] = "shared"
+        parts = part_owners(getattr(self.model, "parts", {}))
         for optimizer in single_optimizers(self.model.optimizer).values():
             steps = int(optimizer.iterations.numpy())
             if not steps:

@@ -19,6 +19,7 @@ import pytest
 from rlm_tf.commands.encoders import (
     classifying,
     examples,
+    finetuning,
     finetuning_report,
     pretraining,
     pretraining_plan,
@@ -26,14 +27,15 @@ from rlm_tf.commands.encoders import (
     settings,
     using,
 )
-from rlm_tf.commands.encoders.folder import load_encoder
+from rlm_tf.commands.encoders.folder import TrainedEncoder, load_encoder
 from rlm_tf.data import LabelledTexts, encoder_vocabulary
 from rlm_tf.data.labelled.table_files import read_labelled
 from rlm_tf.data.text.special_tokens import FIRST_IDS
 from rlm_tf.loading import load_model
-from rlm_tf.models import Electra, SequenceClassifier
+from rlm_tf.models import Electra, MaskedLanguageModel, SequenceClassifier
 from rlm_tf.serving.arguments import MAX_TEXT_BYTES
 from tests.experiments.binaries import run_binary
+from tests.models.encoders import toy
 
 _WORDS = {
     "sea": ["ship", "wave", "sail", "harbour", "captain"],
@@ -206,6 +208,60 @@ def test_a_classifier_is_no_encoder(trained):
     where = re.escape(str(trained / "encoder"))
     with pytest.raises(ValueError, match=f"is a classifier; its encoder is in {where}"):
         load_encoder(trained)
+
+
+def test_rows_of_two_texts_and_words_masked_whole(tmp_path):
+    rng = np.random.default_rng(2)
+    lines = [_sentence(rng, kind) for kind in [*_WORDS] * 100]
+    text = "\n".join(lines).encode()
+    chosen = settings.PretrainSettings(
+        output_dir=str(tmp_path),
+        steps=4,
+        width=8,
+        num_layers=1,
+        length=32,
+        two_texts=True,
+        whole_words=True,
+    )
+    run = pretraining.Run(chosen, tmp_path, (text, text))
+    vocabulary = encoder_vocabulary(text, 120)
+    rows, held = run._rows(text, text, vocabulary)
+    # Nine of ten have a second text.
+    assert 0.8 < (rows.segments.max(axis=1) == 1).mean() < 1
+    plan = run._plan(vocabulary, rows)
+    assert plan.lines()[2:] == ["words are masked whole", "rows of two texts"]
+    ((batch,),) = pretraining.looked_at(plan, vocabulary, held).take(1)
+    tokens, _, positions, segments = (part.numpy() for part in batch)
+    assert segments.any()
+    starts = np.array([t.startswith("\u2581") for t in vocabulary.tokens])[tokens]
+    goes_on = (tokens > 4) & ~starts
+    cut = (positions[:, :-1] > 0) & goes_on[:, 1:] & (positions[:, 1:] == 0)
+    # A first word that does not fit is cut.
+    assert (cut.sum(axis=1) <= 1).all()
+    whole = (positions[:, :-1] > 0) & goes_on[:, 1:] & (positions[:, 1:] > 0)
+    assert whole.sum() > cut.sum()
+    # As it was planned, so it is resumed.
+    assert run._plan(vocabulary, rows) == plan
+
+
+@pytest.mark.parametrize("rate_decay", [1.0, 0.5])
+def test_weight_decay_is_not_of_biases(rate_decay):
+    model = MaskedLanguageModel(toy.encoder())
+    trained = TrainedEncoder(model, encoder_vocabulary(b"a b c " * 9, 20), "", False)
+    chosen = settings.FinetuneSettings(weight_decay=0.5, rate_decay=rate_decay)
+    labels = LabelledTexts(["a", "b"], np.array([0, 1], np.int32), ("x", "y"))
+    given = examples.Examples(labels, labels, labels, [])
+    found = finetuning.Run(chosen, pathlib.Path(), given)._build(given, trained)
+    variables = found.trainable_variables
+    before = [variable.numpy() for variable in variables]
+    found.optimizer.build(variables)
+    found.optimizer.apply([0 * v.value for v in variables], variables)
+    for variable, old in zip(variables, before, strict=True):
+        # Those of positions, too.
+        names = ("bias", "scale", "gamma", "beta")
+        is_spared = any(name in variable.path for name in names)
+        changed = np.any(variable.numpy() != old)
+        assert changed == (not is_spared and np.any(old)), variable.path
 
 
 def test_a_detector_that_knows_the_share_alone():

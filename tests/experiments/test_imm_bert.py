@@ -81,7 +81,7 @@ def test_a_published_bert_has_rows_and_a_table_of_its_own(tmp_path):
     bert = tmp_path / "tiny-bert"
     bert.mkdir()
     write_bert(bert, WORDS, max_sequence_length=16)
-    flags = ("--preset=smoke", f"--checkpoint={bert}", "--seeds=1", "--steps=4")
+    flags = ("--preset=smoke", f"--encoder={bert}", "--seeds=1", "--steps=4")
     out = ("--arms=none,imm-k5", f"--output_dir={tmp_path / 'out'}")
     printed = run_binary("imm_bert", *flags, *out, check=True).stdout
     assert "tiny-bert-docs-halves-imm-k5-seed1-restart0" in printed

@@ -204,6 +204,17 @@ def test_sweet_spots_by_search(ratio):
         assert (bound(found, k, c).numpy() < k) == (ratio < 0.638173)
 
 
+@pytest.mark.parametrize("powers", [(150, -150), (0, -170), (-300, -305), (300, 299)])
+def test_sweet_spots_of_ratios_whose_squares_are_no_numbers(powers):
+    k, c = (10.0**power for power in powers)
+    loss = sweet_spot(k, c)
+    assert loss is not None and loss > 0.5
+    # ln k - L = ln C - ln(2 sqrt L).
+    left = powers[0] * math.log(10) - loss
+    right = powers[1] * math.log(10) - math.log(2 * math.sqrt(loss))
+    assert left == pytest.approx(right, abs=1e-9)
+
+
 def test_bounds_keep_their_dtype():
     assert bound(np.float32(1.0), 1.0, 0.5).dtype == tf.float32
     assert bound(np.array([1, 2]), 1.0, 0.5).dtype == tf.float64

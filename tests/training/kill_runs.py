@@ -194,6 +194,30 @@ def electra(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
     )
 
 
+def electra_of_one(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
+    """Pre-trains as ELECTRA's authors do: shared embeddings, one optimiser."""
+    text = "\n".join(_encoder_text(np.random.default_rng(5)))
+    vocabulary = encoder_vocabulary(text, 290)
+    rows = Segments(text, vocabulary, 12, 8, documents=False, seed=1)
+    masking = Masking(vocabulary, scheme="electra", seed=2)
+
+    def encoder(seed: int) -> TransformerEncoder:
+        return TransformerEncoder(
+            len(vocabulary), num_layers=1, width=4, num_heads=2, dropout=0.3, seed=seed
+        )
+
+    return train(
+        folder,
+        model=Electra(encoder(1), encoder(2), clip_norm=1.0, seed=3),
+        optimizer=keras.optimizers.AdamW(0.02),
+        batches=ResumableBatches(Looks(rows, 5), transform=masking),
+        valid=masking.of_all(rows.in_order().take(2)),
+        epochs=3,
+        callbacks=[MetricsLog(folder / "metrics.jsonl", every_steps=2)],
+        **options,
+    )
+
+
 def fine_tuning(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
     """Fine-tunes with masked copies and IMM by a bank; keeps the best epoch."""
     texts = _encoder_text(np.random.default_rng(5))
@@ -419,6 +443,7 @@ def main(folder: pathlib.Path) -> None:
     for name, program, moment in (
         ("bmi_finetuning", bmi_finetuning, 5),
         ("electra", electra, 9),
+        ("electra_of_one", electra_of_one, 9),
         ("fine_tuning", fine_tuning, 9),
         ("teacher", teacher, 5),
         ("student", student, 5),
@@ -440,6 +465,7 @@ def main(folder: pathlib.Path) -> None:
         "bmi": bmi,
         "bmi_finetuning": bmi_finetuning,
         "electra": electra,
+        "electra_of_one": electra_of_one,
         "fine_tuning": fine_tuning,
         "teacher": teacher,
         "student": student,

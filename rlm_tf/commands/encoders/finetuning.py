@@ -39,6 +39,7 @@ from rlm_tf.data import LabelledBatches, LabelledTexts, Looks
 from rlm_tf.file_errors import naming
 from rlm_tf.models import SequenceClassifier, count_parameters, layerwise_decay
 from rlm_tf.models.encoders.other_dropout import with_dropout
+from rlm_tf.optimizers.spared import spare_biases
 from rlm_tf.serving import export_encoder
 from rlm_tf.training import KeepBest, ResumableBatches
 
@@ -132,6 +133,8 @@ class Run:
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,
             beside=(ENCODER,),
+            # Runs of earlier versions did not say it.
+            defaults={"weight_decay": 0.0},
         )
 
     # === Training ===
@@ -151,9 +154,13 @@ class Run:
         )
 
         def adamax(factor: float) -> keras.optimizers.Optimizer:
-            return keras.optimizers.Adamax(
-                factor * rate, beta_2=_BETA_2, epsilon=_EPSILON
+            optimizer = keras.optimizers.Adamax(
+                factor * rate,
+                weight_decay=settings.weight_decay or None,
+                beta_2=_BETA_2,
+                epsilon=_EPSILON,
             )
+            return spare_biases(optimizer)
 
         decay = settings.rate_decay
         model.compile(

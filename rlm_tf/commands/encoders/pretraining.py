@@ -27,11 +27,16 @@ from rlm_tf.commands.encoders.folder import (
     digest_of,
     settings_that_count,
 )
-from rlm_tf.commands.encoders.pretraining_plan import Plan, build, encoder_of
+from rlm_tf.commands.encoders.pretraining_plan import (
+    Plan,
+    build,
+    encoder_of,
+    masking,
+)
 from rlm_tf.commands.encoders.settings import RESULTS, SETTINGS, PretrainSettings
 from rlm_tf.commands.settings import EMBEDDED
 from rlm_tf.commands.training import reading
-from rlm_tf.data import Looks, Masking, Segments, Vocabulary, encoder_vocabulary
+from rlm_tf.data import Looks, Segments, Vocabulary, encoder_vocabulary
 from rlm_tf.data.text import text_files
 from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.file_errors import naming
@@ -146,6 +151,8 @@ class Run:
             result=RESULTS,
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,
+            # Runs of earlier versions did not say it.
+            defaults={"whole_words": False, "two_texts": False},
         )
 
     def _vocabulary(self, train: bytes) -> Vocabulary:
@@ -188,6 +195,7 @@ class Run:
                 settings.length,
                 batch_size,
                 documents=documents,
+                two_texts=settings.two_texts,
                 seed=settings.seed,
             )
 
@@ -225,6 +233,8 @@ class Run:
             dropout=_dropout(settings.dropout, math.inf),
             seed=settings.seed,
             seconds=None,
+            whole_words=settings.whole_words,
+            two_texts=settings.two_texts,
         )
         steps, seconds = settings.steps, None
         if steps is None:
@@ -356,18 +366,14 @@ def _passes(plan: Plan, steps: int, rows: Segments) -> float:
 def _batches(
     plan: Plan, vocabulary: Vocabulary, rows: Segments, look: int
 ) -> ResumableBatches:
-    return ResumableBatches(Looks(rows, look), transform=_masking(plan, vocabulary))
+    return ResumableBatches(Looks(rows, look), transform=masking(plan, vocabulary))
 
 
 def looked_at(plan: Plan, vocabulary: Vocabulary, held: Segments) -> tf.data.Dataset:
     """Returns held-out batches, masked alike in every pass."""
     batches = held.in_order(plan.batch_size)
-    masked = _masking(plan, vocabulary).of_all(batches)
+    masked = masking(plan, vocabulary).of_all(batches)
     return masked.take(-(-_MOST_ROWS // plan.batch_size)).cache()
-
-
-def _masking(plan: Plan, vocabulary: Vocabulary) -> Masking:
-    return Masking(vocabulary, ratio=plan.mask_ratio, seed=plan.seed)
 
 
 def _line(logs: dict[str, Any]) -> str:

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from rlm_tf.commands.encoders.pretraining_plan import Plan
+from rlm_tf.commands.encoders.pretraining_plan import Plan, masking
 from rlm_tf.commands.report.figures import drawn
 from rlm_tf.commands.report.page import Page, markdown_table
-from rlm_tf.data import Masking, Segments, SpecialIds, Vocabulary
+from rlm_tf.data import Segments, SpecialIds, Vocabulary
 from rlm_tf.data.text.special_tokens import MASK
 from rlm_tf.evaluation import TwoSidedNGram
 from rlm_tf.file_errors import naming
@@ -39,8 +39,7 @@ def measure(
     model: keras.Model,
 ) -> dict[str, Any]:
     """Returns scores of masked words beside those of n-grams, and examples."""
-    masking = Masking(vocabulary, ratio=plan.mask_ratio, seed=plan.seed)
-    batches = masking.of_all(held.in_order(plan.batch_size))
+    batches = masking(plan, vocabulary).of_all(held.in_order(plan.batch_size))
     batches = batches.take(-(-_MOST_ROWS // plan.batch_size))
     found = model.evaluate(batches, verbose=0, return_dict=True)
     parts = [[part.numpy() for part in x[:3]] for (x,) in batches]

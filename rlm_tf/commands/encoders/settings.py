@@ -65,6 +65,12 @@ class PretrainSettings:
     generator_learning_rate: float = setting(2e-3, "Of the generator, likewise.")
     discriminator_weight: float = setting(50.0, "Of the detector's loss.")
     mask_ratio: float = setting(0.15, "Share of masked tokens.")
+    whole_words: bool = setting(False, "Whether words are masked whole.")
+    two_texts: bool = setting(
+        False,
+        "Whether nine rows of ten have two texts, for tasks of pairs: one document's "
+        "lines, parted near the middle.",
+    )
     clip_norm: float = setting(2.0, "Of gradients, of each network.")
     dropout: float | None = setting(
         None,
@@ -117,6 +123,9 @@ class FinetuneSettings:
         1.0, "What the rate is multiplied by from layer to layer, downwards."
     )
     warm_up: float = setting(0.1, "Share of the steps in which the rate rises.")
+    weight_decay: float = setting(
+        0.0, "Of AdaMax, decoupled; not of biases and of normalisation."
+    )
     clip_norm: float = setting(1.0, "Of the gradient.")
     dropout: float = setting(0.1, "Rate of dropout, whatever it was before.")
     strategy: str = setting("default", "Of tf.distribute: default or mirrored.")
@@ -334,6 +343,7 @@ def _check_examples(settings: FinetuneSettings | ClassifierSettings) -> None:
     if not 0 < decay <= 1:
         raise ValueError(f"--rate_decay must lie in (0, 1], found {decay}.")
     _check_dropout(getattr(settings, "dropout", None))
+    _check_numbers(settings, {"weight_decay": (0.0, math.inf)})
     warm_up = getattr(settings, "warm_up", 0.0)
     if not 0 <= warm_up < 1:
         raise ValueError(f"--warm_up must be a share in [0, 1), found {warm_up}.")

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf import gradients as gradient_lists
 from rlm_tf.checks import check_option, check_range
 from rlm_tf.layers.basic.replica_noise import replica_noise, sizes_of
 from rlm_tf.layers.output.detection_head import DetectionHead
@@ -34,7 +35,9 @@ from rlm_tf.objectives.replaced_tokens import (
     generator_loss,
 )
 from rlm_tf.optimizers.decoupled_optimizer import decoupled_part_of
+from rlm_tf.optimizers.part_owners import SHARED, part_owners
 from rlm_tf.seeds import Seeds
+from rlm_tf.typing import Gradient
 
 Embeddings = Literal["shared", "separate", "disentangled"]
 EMBEDDINGS: tuple[Embeddings, ...] = ("shared", "separate", "disentangled")
@@ -73,7 +76,11 @@ class Electra(ObjectiveModel):
     `fit()` takes the batches of `MaskedLanguageModel`.
 
     Logs: `generator` and `discriminator` (both losses), `generator_accuracy`, `f1` of
-    replaced tokens, and `replaced`, their share of all.
+    replaced tokens, and `replaced`, their share of all; while training, too,
+    `generator_gradient_norm`, `discriminator_gradient_norm` and, with shared
+    embeddings, `shared_gradient_norm`: of the total's gradient before it is clipped,
+    means over steps. For rates that Adam has in effect there is
+    `rlm_tf.training.AdamLog`.
 
     Args:
         generator: The smaller encoder, as a rule. With shared embeddings one like it is
@@ -151,6 +158,15 @@ class Electra(ObjectiveModel):
         )
         self.f1_metric = DetectionF1(name="f1")
         self.replaced_metric = declared(keras.metrics.Mean(name="replaced"), "down")
+        parts = [*self.parts, *([SHARED] if embeddings == "shared" else [])]
+        self.norm_metrics = {
+            part: declared(
+                keras.metrics.Mean(name=f"{part}_gradient_norm"),
+                "down",
+                only_training=True,
+            )
+            for part in parts
+        }
         self.built = True
 
     def build(self, input_shape: Any = None) -> None:
@@ -264,6 +280,24 @@ class Electra(ObjectiveModel):
             "generator": of_generator,
             "discriminator": TermLoss(loss, weights),
         }
+
+    watches_gradients = True
+
+    def watch_gradients(
+        self,
+        gradients: list[Gradient],
+        variables: list[keras.Variable],
+        unit: tf.Tensor,
+    ) -> None:
+        owners = part_owners(self.parts)
+        for part, metric in self.norm_metrics.items():
+            own = [
+                gradient
+                for gradient, variable in zip(gradients, variables, strict=True)
+                if owners[id(variable)] == part
+            ]
+            norm = tf.cast(gradient_lists.global_norm(own), unit.dtype)
+            metric.update_state(norm / unit)
 
     # === Config ===
 

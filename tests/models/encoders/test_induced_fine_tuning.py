@@ -19,6 +19,7 @@ from rlm_tf.models import (
 from rlm_tf.restricted import KneserNey
 from tests.models.encoders.toy import VOCABULARY, encoder, masked, texts
 from tests.references.layers import set_random_weights
+from tests.replica_steps import after_steps
 
 _TOKENS, _SHOWN, _POSITIONS = masked(texts())
 _LABELS = np.array([0, 1, 1, 0, 1, 0], np.int32)
@@ -268,6 +269,33 @@ def test_a_bank_joins_the_predictions_of_earlier_batches():
         model.train_on_batch(_X, _LABELS)
     assert tf.size(model.contexts.banks[0].keys) > 6
     assert float(model.count_metric.result()) > 1.2
+
+
+def test_two_replicas_with_alike_rows_equal_one_with_a_bank(two_replicas):
+    """Each groups its own predictions, and has its own bank: the same ones here."""
+    x = tuple(np.concatenate([part, part]) for part in _X)
+    batch = (x, np.concatenate([_LABELS, _LABELS]))
+
+    def build():
+        contexts = InBatchContexts(min_count=1, bank_size=100)
+        return make(contexts, positions=None, dtype="float32")
+
+    default = tf.distribute.get_strategy()
+    alone, together = (
+        after_steps(strategy, build, [batch] * 3, rate=0.01)
+        for strategy in (default, two_replicas)
+    )
+    start = build()
+    for one, other, before in zip(
+        alone.trainable_variables,
+        together.trainable_variables,
+        start.trainable_variables,
+        strict=True,
+    ):
+        np.testing.assert_allclose(np.array(other), one, atol=1e-6, err_msg=one.path)
+        assert "key" in one.path or np.any(one.numpy() != before.numpy()), one.path
+    counts = [float(model.count_metric.result()) for model in (alone, together)]
+    assert counts[0] == pytest.approx(2 * counts[1])
 
 
 def test_mistakes():
