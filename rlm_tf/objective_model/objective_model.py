@@ -296,7 +296,7 @@ class ObjectiveModel(LoggedModel):
         Keras warns of all that have no gradient, and should of those alone that no term
         reaches, which is known when every term has had its phase.
         """
-        names = {spec.name for spec in self.term_specs}
+        names = {spec.name for spec in self.term_specs if spec.trained}
         counted = {name for name in names if self.term_counts(name, training=True)}
         pairs = list(zip(gradients, variables, strict=True))
         self._trained_terms |= counted

@@ -43,6 +43,7 @@ class TermSpec(NamedTuple):
             nothing. A switch acts at once, a change of `phases` traces a step anew.
         phases: Phases (`ObjectiveModel.phase`) in which the term counts; None: all.
         evaluated: Whether evaluation has the term, too.
+        trained: Whether training has it.
     """
 
     name: str
@@ -53,10 +54,11 @@ class TermSpec(NamedTuple):
     switch: Any = None
     phases: Collection[int] | None = None
     evaluated: bool = True
+    trained: bool = True
 
     def counts(self, phase: int, training: bool) -> bool:
         """Whether the term is part of a step."""
-        if not (training or self.evaluated):
+        if not (self.trained if training else self.evaluated):
             return False
         return self.phases is None or phase in self.phases
 

@@ -278,8 +278,9 @@ def standardised_kd(
     that do not vary become 0.
 
     Args:
-        teacher_logits: `[..., K]`, finite, K >= 2.
-        student_logits: `[..., K]`.
+        teacher_logits: `[..., K]`, K >= 2. Minus infinity, of a class that cannot be,
+            counts neither in means nor in deviations.
+        student_logits: `[..., K]`, likewise.
         temperature: T, positive.
 
     Returns:

@@ -129,11 +129,18 @@ def unit(values: tf.Tensor, axis: int) -> tf.Tensor:
 def standardised(logits: tf.Tensor) -> tf.Tensor:
     """Returns logits less their mean, over their deviation as that of a sample.
 
-    To which the authors' code adds 1e-7.
+    To which the authors' code adds 1e-7. Logits of minus infinity, of classes that
+    cannot be, stay and count in neither.
     """
-    centred = logits - tf.reduce_mean(logits, axis=-1, keepdims=True)
-    freedom = tf.cast(tf.maximum(tf.shape(logits)[-1] - 1, 1), logits.dtype)
+    is_finite = tf.math.is_finite(logits) | tf.math.is_nan(logits)
+    there = tf.cast(is_finite, logits.dtype)
+    safe = tf.where(is_finite, logits, tf.zeros_like(logits))
+    number = tf.reduce_sum(there, axis=-1, keepdims=True)
+    mean = tf.math.divide_no_nan(tf.reduce_sum(safe, axis=-1, keepdims=True), number)
+    centred = there * (safe - mean)
+    freedom = tf.maximum(number - 1, 1)
     variance = tf.reduce_sum(centred**2, axis=-1, keepdims=True) / freedom
     varies = variance > 0
     root = tf.sqrt(tf.where(varies, variance, tf.ones_like(variance)))
-    return tf.where(varies, centred / (root + 1e-7), tf.zeros_like(centred))
+    found = tf.where(varies, centred / (root + 1e-7), tf.zeros_like(centred))
+    return tf.where(is_finite, found, logits)

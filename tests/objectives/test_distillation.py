@@ -94,6 +94,20 @@ def test_correlations_are_those_of_the_oracle():
     )
 
 
+def test_classes_that_cannot_be_do_not_count_in_standardised_logits():
+    ending = np.full([len(_TEACHER), 1], -np.inf)
+    widened = [np.concatenate([z, ending], axis=1) for z in (_TEACHER, _STUDENT)]
+    found = standardised_kd(*widened, temperature=2.0).loss
+    expected = standardised_kd(_TEACHER, _STUDENT, temperature=2.0).loss
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    student = tf.constant(widened[1])
+    with tf.GradientTape() as tape:
+        tape.watch(student)
+        loss = standardised_kd(widened[0], student, temperature=2.0).loss
+    gradient = tape.gradient(loss, student).numpy()
+    assert np.isfinite(gradient).all() and not gradient[:, -1].any()
+
+
 def test_standardised_logits_are_those_of_the_oracle():
     expected = _ORACLE["standardised_kd"]
     found = standardised_kd(_TEACHER, _STUDENT, temperature=expected["temperature"])

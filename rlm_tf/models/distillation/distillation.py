@@ -13,16 +13,17 @@ from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.finite_teachers import check_finite_teacher
 from rlm_tf.models.distillation.layer_paths import layer_at
 from rlm_tf.models.distillation.preparation import prepare
-from rlm_tf.models.distillation.rotated import images_and_views, with_rotations
+from rlm_tf.models.distillation.rotated import images_apart, with_rotations
 from rlm_tf.models.distillation.strategies import (
     term_names,
     term_of,
     weighted_strategies,
 )
-from rlm_tf.models.distillation.student_inputs import are_ids, zeros_for
+from rlm_tf.models.distillation.student_inputs import inputs_and_ids, zeros_for
+from rlm_tf.models.distillation.student_labels import with_labels, without_labels
 from rlm_tf.models.given_logits import no_probabilities
 from rlm_tf.models.recording import recording
-from rlm_tf.models.supervised import LEAST_ROWS, supervised
+from rlm_tf.models.supervised import LEAST_ROWS
 from rlm_tf.nested_config import made_objects
 from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
@@ -62,8 +63,8 @@ class Distillation(ObjectiveModel):
         student: A classifier. Built.
         losses: Strategies of `rlm_tf.distillation`, or pairs of one and its
             coefficient, a number or a schedule.
-        student_weight: Coefficient of the cross-entropy of labels; 0: none is computed
-            in training.
+        student_weight: Coefficient of the cross-entropy of labels; 0: training has no
+            such term, and needs no labels, unless a strategy does: batches `(x,)`.
         example: Inputs `[B, ...]` on which shapes of features are found; None: zeros,
             of the shapes that the models say.
         feature_shapes: Of each strategy the shapes of what both models give; None:
@@ -97,6 +98,9 @@ class Distillation(ObjectiveModel):
         self.set_teacher(teacher)
         check_coefficient(name, "student_weight", student_weight)
         self.student_weight = student_weight
+        # A schedule may begin at 0.
+        self._learns_labels = student_weight != 0
+        self._is_unlabelled = False
         # It is not kept.
         self.example = None
         self.accuracy_metric = declared(keras.metrics.Mean(name="accuracy"), "up")
@@ -156,7 +160,9 @@ class Distillation(ObjectiveModel):
 
     @property
     def term_specs(self) -> list[TermSpec]:
-        specs = [TermSpec("cross_entropy", self.student_weight)]
+        specs = [
+            TermSpec("cross_entropy", self.student_weight, trained=self._learns_labels)
+        ]
         return specs + [
             TermSpec(name, coefficient, evaluated=False)
             for name, coefficient in zip(self.names, self.coefficients, strict=True)
@@ -244,7 +250,7 @@ class Distillation(ObjectiveModel):
             x, _ = self._parts(x, training=True)
             rotated = any("views" in each.needs for each in taught.values())
             found = self._run_teacher(with_rotations(name, x) if rotated else x)
-            plain, views = _apart(found) if rotated else (found, {})
+            plain, views = images_apart(found) if rotated else (found, {})
             paths = {own: _paths(strategy)[0] for own, strategy in taught.items()}
             return {own: (plain[p], views.get(p)) for own, p in paths.items()}
 
@@ -281,11 +287,16 @@ class Distillation(ObjectiveModel):
         teacher = self._run_teacher(x, ids) if training else {}
         views: list[dict[str, tf.Tensor]] = [{}, {}]
         if rotated:
-            (teacher, views[0]), (student, views[1]) = map(_apart, (teacher, student))
-        found = supervised(
-            name, student[_OUTPUT], y, sample_weight, self.accuracy_metric
-        )
-        terms = {"cross_entropy": found.term}
+            (teacher, views[0]), (student, views[1]) = map(
+                images_apart, (teacher, student)
+            )
+        self._is_unlabelled = training and y is None and not self._learns_labels
+        output = student[_OUTPUT]
+        if self._is_unlabelled:
+            found = without_labels(name, self.strategies, output, sample_weight)
+        else:
+            found = with_labels(name, output, y, sample_weight, self.accuracy_metric)
+        terms = found.terms
         if not training:
             return terms
         for own, strategy in zip(self.names, self.strategies, strict=True):
@@ -304,17 +315,15 @@ class Distillation(ObjectiveModel):
 
     def _parts(self, x: Any, training: bool) -> tuple[Any, Any]:
         """Returns the models' inputs, and the ids of examples, if there are any."""
-        pair = isinstance(x, tuple | list) and len(x) == 2
         needing: list[Any] = [each for each in self.strategies if "ids" in each.needs]
         needing += [t for t in self.teachers if getattr(t, "takes_ids", False)]
-        if pair and (needing or are_ids(self.student, x[1])):
-            return x[0], tf.convert_to_tensor(x[1])
-        if training and needing:
+        x, ids = inputs_and_ids(self.student, x, are_needed=bool(needing))
+        if training and needing and ids is None:
             raise ValueError(
                 f"{type(self).__name__}: {type(needing[0]).__name__} needs the ids of "
                 "examples; expected batches ((x, ids), labels)."
             )
-        return x, None
+        return x, ids
 
     # === Layers and shapes ===
 
@@ -342,6 +351,13 @@ class Distillation(ObjectiveModel):
         return [(teacher[first].shape, student[other].shape) for first, other in paths]
 
     # === Metrics ===
+
+    def _counted(
+        self, training: bool, evaluated: frozenset[str] | None
+    ) -> list[keras.metrics.Metric]:
+        found = super()._counted(training, evaluated)
+        hidden = self.accuracy_metric if training and self._is_unlabelled else None
+        return [metric for metric in found if metric is not hidden]
 
     def make_term_metrics(self, name: str) -> list[keras.metrics.Metric]:
         return [keras.metrics.Mean(name=name)]
@@ -376,17 +392,6 @@ def _paths(strategy: Strategy) -> tuple[str, str]:
     """Returns where a strategy looks in teacher and student."""
     own = (strategy.teacher_layer_name, strategy.student_layer_name)
     return own[0] or _OUTPUT, own[1] or _OUTPUT
-
-
-def _apart(
-    found: dict[str, tf.Tensor],
-) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
-    """Returns what is of images, and what is of their rotations."""
-    parts = {path: images_and_views(given) for path, given in found.items()}
-    return (
-        {path: images for path, (images, _) in parts.items()},
-        {path: views for path, (_, views) in parts.items()},
-    )
 
 
 def _shape(shape: Any) -> tuple[int | None, ...]:

@@ -97,7 +97,11 @@ class ModelTeachers:
         return [view.zero_states(batch_size) for view in self.views]
 
     def forward(
-        self, tokens: tf.Tensor, start: tf.Tensor, states: list[Any]
+        self,
+        tokens: tf.Tensor,
+        start: tf.Tensor,
+        states: list[Any],
+        training: bool = False,
     ) -> tuple[tf.Tensor, list[Any]]:
         """Returns log-probabilities `[B T, V]` and new states; no memory is touched.
 
@@ -105,13 +109,14 @@ class ModelTeachers:
             tokens: Int `[B, T]`.
             start: Int `[B]`; rows where it is 1 start from zero.
             states: Of each teacher.
+            training: Whether dropout acts.
         """
         goes_on = tf.cast(1 - start, tf.float32)[:, tf.newaxis]
         states = tf.nest.map_structure(
             lambda state: state * tf.cast(goes_on, state.dtype), states
         )
         found = [
-            view.forward(tokens, own)
+            view.forward(tokens, own, training)
             for view, own in zip(self.views, states, strict=True)
         ]
         logits = [

@@ -34,3 +34,14 @@ def images_and_views(found: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns what a network gives of images `[B, ...]`, and of views `[B, R, ...]`."""
     parts = tf.split(found, 1 + _ROTATIONS)
     return parts[0], tf.stack(parts[1:], axis=1)
+
+
+def images_apart(
+    found: dict[str, tf.Tensor],
+) -> tuple[dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+    """Returns what is of images, and what is of their rotations."""
+    parts = {path: images_and_views(given) for path, given in found.items()}
+    return (
+        {path: images for path, (images, _) in parts.items()},
+        {path: views for path, (_, views) in parts.items()},
+    )

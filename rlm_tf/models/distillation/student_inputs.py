@@ -12,14 +12,31 @@ import tensorflow as tf
 _ROWS, _UNKNOWN = 2, 8
 
 
-def are_ids(student: keras.Model, second: Any) -> bool:
-    """Returns whether what comes beside x is no input of the student's."""
-    inputs = getattr(student, "inputs", None)
-    if inputs is not None:
-        return len(inputs) == 1
-    # A subclassed model does not say; an integer an example is an id.
-    given = tf.convert_to_tensor(second)
-    return given.dtype.is_integer and given.shape.rank == 1
+def inputs_and_ids(
+    model: keras.Model, x: Any, *, are_needed: bool
+) -> tuple[Any, Any | None]:
+    """Returns what a model takes of a batch, and ids of examples beside it, or None.
+
+    Args:
+        model: The model.
+        x: Its inputs, or `(inputs, ids)`.
+        are_needed: Whether somebody asks for ids, for models that do not say what they
+            take.
+    """
+    if not (isinstance(x, tuple | list) and len(x) == 2):
+        return x, None
+    inputs = getattr(model, "inputs", None)
+    if inputs is not None and len(inputs) > 1:
+        has_ids = isinstance(x[0], tuple | list | dict)
+    elif inputs is not None:
+        has_ids = True
+    else:
+        # A subclassed model does not say; an integer an example is an id.
+        given = None if tf.nest.is_nested(x[1]) else tf.convert_to_tensor(x[1])
+        has_ids = are_needed or (
+            given is not None and given.dtype.is_integer and given.shape.rank == 1
+        )
+    return (x[0], tf.convert_to_tensor(x[1])) if has_ids else (x, None)
 
 
 def zeros_for(name: str, model: keras.Model) -> Any:

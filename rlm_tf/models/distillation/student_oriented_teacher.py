@@ -11,6 +11,7 @@ import tensorflow as tf
 from rlm_tf.checks import check_range
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
+from rlm_tf.models.distillation.student_inputs import inputs_and_ids
 from rlm_tf.models.distillation.teacher_epochs import TeacherEpochs, of_weights
 from rlm_tf.models.supervised import Supervised, supervised
 from rlm_tf.nested_config import made_objects
@@ -221,14 +222,14 @@ class StudentOrientedTeacher(TeacherEpochs, ObjectiveModel):
 
     def _parts(self, x: Any, training: bool) -> tuple[Any, Any]:
         """Returns the model's inputs, and the ids of the examples, if there are any."""
-        if isinstance(x, tuple | list) and len(x) == 2:
-            return x[0], x[1]
-        if training and (self.consistency or self.correctness_ranking):
+        needed = training and bool(self.consistency or self.correctness_ranking)
+        x, ids = inputs_and_ids(self.model, x, are_needed=needed)
+        if needed and ids is None:
             raise ValueError(
                 f"{type(self).__name__}: no ids; expected batches ((x, ids), labels), "
                 "or `consistency=0`, and no `correctness_ranking`."
             )
-        return x, None
+        return x, ids
 
     # === Metrics ===
 

@@ -23,6 +23,7 @@ from rlm_tf.models.distillation.language_teachers import (
     RestrictedTeacher,
     teachers_of,
 )
+from rlm_tf.numerics import log_mean_exp
 from rlm_tf.objectives.lumped_probs import LumpedProbs
 
 _SETTINGS, _ARRAYS = "predictions.json", ("words", "log_probs", "targets")
@@ -74,16 +75,17 @@ class TeacherPredictions:
         teacher: Any,
         batches: ContiguousBatches,
         path: str | os.PathLike[str],
-        *,
         k: int = 64,
         temperature: float = 1.0,
+        *,
         dynamic: Any = None,
+        dropout: Any = None,
     ) -> TeacherPredictions:
         """Runs a teacher over a text, and stores what it says.
 
         Args:
             teacher: A language model, a list of such, whose probabilities are averaged,
-                or a `RestrictedModel`. Dropout is off; states are carried.
+                or a `RestrictedModel`. States are carried.
             batches: Of the text. Any batches of the same text find the predictions.
             path: The folder, which must not be there yet. It is written beside and
                 renamed.
@@ -93,10 +95,13 @@ class TeacherPredictions:
                 language model follow the text, each window after it was predicted, and
                 are put back in the end. Of a text that the teacher has not seen
                 (`join`), and best in one row.
+            dropout: An `rlm_tf.evaluation.MonteCarloDropout`: the mean probabilities
+                under many dropout masks of language models; None: dropout is off.
 
         Raises:
-            ValueError: If the teacher is none, or several with `dynamic`, a number is
-                out of range, or a prediction is not finite.
+            ValueError: If the teacher is none, or several with `dynamic`, or has no
+                dropout, `dynamic` and `dropout` are both given, a number is out of
+                range, or a prediction is not finite.
             FileExistsError: If the folder is there.
         """
         name = f"{cls.__name__}.write"
@@ -115,8 +120,15 @@ class TeacherPredictions:
                 f"{name}: `dynamic` is for a single language model, found "
                 f"{len(teachers.models)} of {type(teachers.models[0]).__name__}."
             )
+        if dropout is not None and (
+            isinstance(teachers, RestrictedTeacher) or dynamic is not None
+        ):
+            raise ValueError(
+                f"{name}: `dropout` is for language models, and without `dynamic`."
+            )
         with _written_beside(name, pathlib.Path(path)) as folder:
-            _write(name, teachers, batches, folder, k, temperature, dynamic)
+            found = _predictions(teachers, batches, dynamic, dropout)
+            _write(name, found, batches, folder, k, temperature)
         return cls(path)
 
     @classmethod
@@ -216,17 +228,16 @@ def _written_beside(name: str, path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def _write(
     name: str,
-    teachers: RestrictedTeacher | ModelTeachers,
+    predictions: Iterator[tuple[np.ndarray, tf.Tensor]],
     batches: ContiguousBatches,
     folder: pathlib.Path,
     k: int,
     temperature: float,
-    dynamic: Any,
 ) -> None:
     """Writes the files of all predictions."""
     number, arrays = batches.num_targets, None
     size = 0
-    for places, log_probs in _predictions(teachers, batches, dynamic):
+    for places, log_probs in predictions:
         size = int(log_probs.shape[-1])
         if arrays is None:
             k = min(k, size)
@@ -271,6 +282,7 @@ def _predictions(
     teachers: RestrictedTeacher | ModelTeachers,
     batches: ContiguousBatches,
     dynamic: Any,
+    dropout: Any,
 ) -> Iterator[tuple[np.ndarray, tf.Tensor]]:
     """Gives places in the text, int `[M]`, and log-probabilities `[M, V]` there."""
     if isinstance(teachers, RestrictedTeacher):
@@ -284,12 +296,27 @@ def _predictions(
         adapt = None
         if dynamic is not None:
             adapt = stack.enter_context(dynamic.of(teachers.models[0])).adapt
-        step = tf.function(functools.partial(_window, teachers, adapt))
-        states = teachers.zero_states(batches.batch_size)
+        samples = 1
+        if dropout is not None:
+            samples = dropout.samples
+            for model in teachers.models:
+                stack.enter_context(dropout.of(model))
+        step = tf.function(
+            functools.partial(_window, teachers, adapt, dropout is not None)
+        )
+        # Each mask has a past of its own.
+        states = [teachers.zero_states(batches.batch_size) for _ in range(samples)]
         for index in range(batches.steps):
             (tokens, start), targets, weights = batches.element(index)
-            window = map(tf.constant, (tokens, start, targets, weights))
-            log_probs, states = step(*window, states)
+            given = [*map(tf.constant, (tokens, start, targets, weights))]
+            log_probs, states[0] = step(*given, states[0])
+            for sample in range(1, samples):
+                said, states[sample] = step(*given, states[sample])
+                # Of `sample` of them the mean so far, and one more.
+                shares = tf.math.log([[[float(sample)]], [[1.0]]])
+                log_probs = log_mean_exp(
+                    tf.stack([log_probs, said]), log_weights=shares
+                )
             counts = weights.ravel() > 0
             places = placed.element(index).next_tokens.ravel()[counts]
             yield places, tf.boolean_mask(log_probs, counts)
@@ -298,6 +325,7 @@ def _predictions(
 def _window(
     teachers: ModelTeachers,
     adapt: Callable[[tf.GradientTape, tf.Tensor], None] | None,
+    training: bool,
     tokens: tf.Tensor,
     start: tf.Tensor,
     targets: tf.Tensor,
@@ -306,7 +334,7 @@ def _window(
 ) -> tuple[tf.Tensor, list[Any]]:
     """Returns log-probabilities `[B T, V]` and states; then weights may move."""
     if adapt is None:
-        return teachers.forward(tokens, start, states)
+        return teachers.forward(tokens, start, states, training)
     with tf.GradientTape() as tape:
         log_probs, states = teachers.forward(tokens, start, states)
         own = tf.gather(log_probs, tf.reshape(targets, [-1]), batch_dims=1)

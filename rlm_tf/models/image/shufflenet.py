@@ -18,7 +18,8 @@ _STEM, _LAST = 24, 1024
 def shufflenet_v2(classes: int, *, input_shape: Shape = (32, 32, 3)) -> keras.Model:
     """Returns ShuffleNetV2 of width 1 (Ma et al. 2018), in its form for small images.
 
-    The stem is a 1 x 1 convolution without pooling; each stage halves the image.
+    The stem is a 1 x 1 convolution without pooling; each stage halves the image. The
+    layers `stage1_pre`, ... have what there is before the last activation of a stage.
 
     Args:
         classes: K.
@@ -33,17 +34,29 @@ def shufflenet_v2(classes: int, *, input_shape: Shape = (32, 32, 3)) -> keras.Mo
     for stage, (channels, blocks) in enumerate(_STAGES, start=1):
         x = _halving(x, f"stage{stage}_block1", channels)
         for block in range(2, blocks + 2):
-            x = _block(x, f"stage{stage}_block{block}", channels)
+            pre = f"stage{stage}_pre" if block == blocks + 1 else None
+            x = _block(x, f"stage{stage}_block{block}", channels, pre)
         x = named(x, f"stage{stage}")
     x = relu(norm(conv(x, "last_conv", _LAST, 1), "last_norm"), "last_relu")
     return classified(inputs, x, classes, "shufflenet_v2")
 
 
-def _block(x: Any, place: str, channels: int) -> Any:
-    """Returns a block whose first half of channels stays as it is."""
+def _block(x: Any, place: str, channels: int, pre: str | None) -> Any:
+    """Returns a block whose first half of channels stays as it is.
+
+    Args:
+        x: Features.
+        place: Of its layers.
+        channels: Of the features.
+        pre: Name of what there is before the last activation, both halves one behind
+            the other; None: it has none.
+    """
     kept, inner = keras.ops.split(x, 2, axis=-1)
-    inner = _branch(inner, place, channels // 2, 1)
-    return _shuffled([kept, inner], place)
+    inner = _before_activation(inner, place, channels // 2, 1)
+    if pre is not None:
+        both = keras.layers.Concatenate(name=pre)([kept, inner])
+        kept, inner = keras.ops.split(both, 2, axis=-1)
+    return _shuffled([kept, relu(inner, f"{place}_relu2")], place)
 
 
 def _halving(x: Any, place: str, channels: int) -> Any:
@@ -56,12 +69,16 @@ def _halving(x: Any, place: str, channels: int) -> Any:
 
 
 def _branch(x: Any, place: str, channels: int, strides: int) -> Any:
+    x = _before_activation(x, place, channels, strides)
+    return relu(x, f"{place}_relu2")
+
+
+def _before_activation(x: Any, place: str, channels: int, strides: int) -> Any:
     x = conv(x, f"{place}_conv1", channels, 1)
     x = relu(norm(x, f"{place}_norm1"), f"{place}_relu1")
     x = conv(x, f"{place}_depthwise", 0, 3, strides, by="channel")
     x = norm(x, f"{place}_norm2")
-    x = conv(x, f"{place}_conv2", channels, 1)
-    return relu(norm(x, f"{place}_norm3"), f"{place}_relu2")
+    return norm(conv(x, f"{place}_conv2", channels, 1), f"{place}_norm3")
 
 
 def _shuffled(branches: list[Any], place: str) -> Any:

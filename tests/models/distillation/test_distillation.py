@@ -9,10 +9,11 @@ import tensorflow as tf
 
 from rlm_tf import distillation as strategies
 from rlm_tf import distribution
-from rlm_tf.models import Distillation
+from rlm_tf.models import Distillation, StudentOrientedTeacher
 from rlm_tf.models.recording import recording
 from rlm_tf.objectives import distillation as outputs
 from rlm_tf.objectives import feature_distillation as features
+from rlm_tf.training import TemporalEnsemble
 
 _RNG = np.random.default_rng(0)
 _X = _RNG.normal(size=(6, 4, 4, 1)).astype("float32")
@@ -143,6 +144,48 @@ def test_every_strategy_trains_and_the_teacher_stays(name):
     assert teacher.trainable and len(teacher.trainable_variables) == 4
     for found, expected in zip(teacher.weights, before, strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_without_a_weight_of_labels_there_need_be_none():
+    model = _student(strategies.KD(2.0), _network(5, 1), student_weight=0.0)
+    data = tf.data.Dataset.from_tensor_slices((_X,)).batch(6)
+    logs = model.fit(data, epochs=2, verbose=0).history
+    assert set(logs) == {"loss", "kd"} and logs["kd"][1] < logs["kd"][0]
+    assert logs["loss"] == pytest.approx(logs["kd"])
+    # Labels that there are, are measured, not learnt.
+    found = model.evaluate(_X, _LABELS, verbose=0, return_dict=True)
+    assert set(found) == {"loss", "cross_entropy", "accuracy"}
+    logs = model.fit(_X, _LABELS, verbose=0).history
+    assert set(logs) == {"loss", "kd", "accuracy"}
+    needing = _student(_make("DecoupledKD"), _network(5, 1), student_weight=0.0)
+    with pytest.raises(ValueError, match="DecoupledKD needs labels"):
+        needing.fit(data, verbose=0)
+    learning = _student(strategies.KD(2.0), _network(5, 1))
+    with pytest.raises(ValueError, match="no labels"):
+        learning.fit(data, verbose=0)
+
+
+def test_classifiers_of_two_inputs_with_ids_and_without():
+    def network(width):
+        inputs = [keras.Input([4]), keras.Input([3])]
+        hidden = keras.layers.Dense(width)(keras.layers.Concatenate()(inputs))
+        return keras.Model(inputs, keras.layers.Dense(3)(hidden))
+
+    rng = np.random.default_rng(0)
+    x = tuple(rng.normal(size=[6, size]).astype("float32") for size in (4, 3))
+    labels, ids = np.arange(6, dtype=np.int32) % 3, np.arange(6, dtype=np.int32)
+    model = Distillation(network(4), network(2), strategies.KD(1.0))
+    model.compile("sgd", run_eagerly=True)
+    found = [model.train_on_batch(each, labels) for each in (x, (x, ids))]
+    assert np.isfinite(found).all()
+    teacher = StudentOrientedTeacher(
+        network(4), epochs=2, ensemble=TemporalEnsemble(6, 3)
+    )
+    teacher.compile("sgd", run_eagerly=True)
+    assert np.isfinite(teacher.train_on_batch((x, ids), labels)).all()
+    assert np.isfinite(teacher.test_on_batch(x, labels)).all()
+    with pytest.raises(ValueError, match="no ids; expected batches"):
+        teacher.train_on_batch(x, labels)
 
 
 def test_several_teachers_speak_by_their_mean():

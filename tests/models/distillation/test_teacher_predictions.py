@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,6 +12,7 @@ from rlm_tf import distillation as strategies
 from rlm_tf.data import PlacedBatches, VariableWindows
 from rlm_tf.evaluation import (
     DynamicEvaluation,
+    MonteCarloDropout,
     gradient_statistics,
     target_log_probs,
 )
@@ -134,6 +137,48 @@ def test_places_are_those_of_the_targets(variable):
             seen += places[counts].numpy().tolist()
         if epoch == 0:
             assert sorted(seen) == list(range(100))
+
+
+def test_monte_carlo_dropout_stores_what_it_scores(tmp_path):
+    model = fixtures.language_model(seed=8, input_dropout=0.4, output_dropout=0.3)
+    before = [variable.numpy() for variable in model.variables]
+    batches, words = fixtures.batches(batch_size=3, window=7), fixtures.stream()
+
+    def stored(model, dropout, name):
+        path = tmp_path / name
+        found = TeacherPredictions.write(model, batches, path, V, dropout=dropout)
+        rows = found.at(np.arange(len(words)), words, np.ones(len(words), bool))
+        np.testing.assert_allclose(np.exp(rows.log_probs).sum(axis=1), 1, atol=1e-5)
+        places = np.argmax(rows.words.numpy() == words[:, None], axis=1)
+        return np.take_along_axis(rows.log_probs.numpy(), places[:, None], axis=1)[:, 0]
+
+    def scored(model, **options):
+        return target_log_probs(model, words, 3, 7, prefix=0, **options)
+
+    one = MonteCarloDropout(1, seed=3)
+    expected = scored(model, monte_carlo=one)
+    np.testing.assert_allclose(stored(model, one, "1"), expected, atol=1e-5)
+    assert not np.allclose(expected, scored(model), atol=1e-2)
+    # Draws of several come in another order; the mean is nearer to that of many.
+    several = stored(model, MonteCarloDropout(4, seed=3), "4")
+    many = scored(model, monte_carlo=MonteCarloDropout(12))
+    assert np.mean((several - many) ** 2) < np.mean((expected - many) ** 2) / 2
+
+    class Nothing(MonteCarloDropout):
+        of = staticmethod(lambda model: contextlib.nullcontext())
+
+    plain = model_of(8)
+    np.testing.assert_allclose(stored(plain, Nothing(3), "3"), scored(plain), atol=1e-5)
+    for variable, value in zip(model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value)
+    for teacher, message in (
+        (fixtures.restricted_model(2), "`dropout` is for language models"),
+        (model_of(8), "the model has no dropout with a rate above 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TeacherPredictions.write(
+                teacher, batches, tmp_path / "q", dropout=MonteCarloDropout(1)
+            )
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])

@@ -146,6 +146,19 @@ def test_channels_are_shuffled():
     np.testing.assert_array_equal(after[..., 1::2], before[..., half:])
 
 
+def test_the_last_activation_of_a_stage_comes_behind_its_pre():
+    model = shufflenet_v2(3, input_shape=_SMALL)
+    _randomised(model)
+    names = ["stage2_pre", "stage2_block8_concat"]
+    outputs = [model.get_layer(name).output for name in names]
+    x = np.random.default_rng(1).normal(size=[2, *_SMALL]).astype("float32")
+    before, after = (found.numpy() for found in keras.Model(model.input, outputs)(x))
+    half = before.shape[-1] // 2
+    np.testing.assert_array_equal(after[..., :half], before[..., :half])
+    assert (before[..., half:] < 0).any()
+    np.testing.assert_array_equal(after[..., half:], np.maximum(before[..., half:], 0))
+
+
 @pytest.mark.parametrize(
     ("make", "sizes"),
     [
@@ -158,6 +171,7 @@ def test_features_have_names_and_files_bring_models_back(make, sizes, tmp_path):
     model = make()
     for stage, size in enumerate(sizes, start=1):
         assert model.get_layer(f"stage{stage}").output.shape[1:3] == (size, size)
+        assert model.get_layer(f"stage{stage}_pre").output.shape[1:3] == (size, size)
     assert len(model.get_layer("pooled").output.shape) == 2
     assert model.get_layer("stem").output.shape[1:3] == (8, 8)
     model.save(tmp_path / "model.keras")
