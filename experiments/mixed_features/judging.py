@@ -14,6 +14,8 @@ from rlm_tf.evaluation import expected_calibration_error
 _LEAST = 1e-30
 # Pairs of patches of one feature that the Lipschitz constant is measured on.
 _PAIRS = 2000
+# Patches of a feature that are compared with each other.
+_MOST_COMPARED = 500
 
 
 def against_truth(probs: np.ndarray, data: Instances) -> dict[str, list[float]]:
@@ -49,6 +51,11 @@ def smoothness(networks: PatchNetworks, data: Instances) -> dict[str, list[float
     for the distance of what they show (Definition 4). `robustness`: the most that
     transforming a patch changes its features (Definition 5). Both over the norm of the
     features, of which the published bounds say nothing.
+
+    Of what is said of patches of one feature, and Lemma 6, in the 2-norm: `spread` is
+    the most that two differ by, L_z, `distance` the most that one differs from the mean
+    label of the feature's occurrences, both means over features; `within` is the share
+    of the features whose distance is at most L_z, as the lemma has it.
     """
     number, _, _, width = data.x.shape
     flat = tf.constant(data.x.reshape(number, -1, width))
@@ -72,7 +79,41 @@ def smoothness(networks: PatchNetworks, data: Instances) -> dict[str, list[float
             for values in (plain[instance], np.asarray(flat[instance]))
         ]
         steepest.append(float(np.max(apart[0] / apart[1]) / scale[instance]))
-    return {"lipschitz_x": steepest, "robustness": robustness.tolist()}
+    said = np.exp(np.asarray(networks.patch_log_probs(tf.constant(data.x))))
+    parts = zip(said, data.features, data.labels, strict=True)
+    lemma_6 = [_of_features(*each) for each in parts]
+    return {
+        "lipschitz_x": steepest,
+        "robustness": robustness.tolist(),
+        **{name: [each[name] for each in lemma_6] for name in lemma_6[0]},
+    }
+
+
+def _of_features(
+    said: np.ndarray, features: np.ndarray, labels: np.ndarray
+) -> dict[str, float]:
+    """Returns the numbers of Lemma 6 of one instance.
+
+    Args:
+        said: Of each patch, `[N, M, K]`.
+        features: Int `[N, M]`.
+        labels: Int `[N]`.
+    """
+    targets = np.eye(said.shape[-1])[labels]
+    spreads, distances = [], []
+    for feature in np.unique(features):
+        rows, patches = np.nonzero(features == feature)
+        own, mean = said[rows, patches], targets[rows].mean(axis=0)
+        distances.append(np.linalg.norm(own - mean, axis=1).max())
+        some = own[:: -(-len(own) // _MOST_COMPARED)]
+        apart = np.linalg.norm(some[:, None] - some[None], axis=2).max()
+        spreads.append(apart)
+    within = np.array(distances) <= np.array(spreads)
+    return {
+        "spread": float(np.mean(spreads)),
+        "distance": float(np.mean(distances)),
+        "within": float(within.mean()),
+    }
 
 
 def means(found: dict[str, Any]) -> dict[str, float]:

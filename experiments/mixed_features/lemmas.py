@@ -62,7 +62,8 @@ def _turning(features: int) -> np.ndarray:
 def _residual(features: int, patches: int) -> dict[str, Any]:
     """Returns the L1 distance of a feature's mean label to its own distribution.
 
-    `printed` divides by the number of all inputs, as Lemma 5 has it.
+    `printed` divides by the number of all inputs, as Lemma 5 has it; `..._tv` are the
+    errors of predictions that follow (Theorem 2).
     """
     found: dict[str, Any] = {"features": features, "patches": patches}
     for name, data in (
@@ -71,6 +72,7 @@ def _residual(features: int, patches: int) -> dict[str, Any]:
     ):
         distance = np.abs(data.limit_minimiser() - data.label_probs).sum(axis=1)
         found[name] = float(distance.mean())
+        found[f"{name}_tv"] = _limit_error(data)
     data = independent(features, patches)
     inputs, probs = data.inputs()
     labels = probs[:, None] * data.label_distribution(inputs)
@@ -112,12 +114,31 @@ def _errors(noise: float) -> list[dict[str, float]]:
                 )
                 inputs, truth = sample.features, sample.probs
                 weights = np.full(len(inputs), 1 / len(inputs))
+                errors.append(_error(said, inputs, weights, truth))
             else:
-                said = data.limit_minimiser()
-                inputs, weights = data.inputs()
-                truth = data.label_distribution(inputs)
-            mean = np.log(np.maximum(said, 1e-12))[inputs].mean(axis=1)
-            probs = scipy.special.softmax(mean, axis=1)
-            errors.append(float(weights @ (np.abs(probs - truth).sum(axis=1) / 2)))
+                errors.append(_limit_error(data))
         rows.append({"examples": count, "tv": float(np.mean(errors))})
     return rows
+
+
+def _limit_error(data: MixedFeatures) -> float:
+    """Returns the error of predictions with all the data there are."""
+    inputs, weights = data.inputs()
+    truth = data.label_distribution(inputs)
+    return _error(data.limit_minimiser(), inputs, weights, truth)
+
+
+def _error(
+    said: np.ndarray, inputs: np.ndarray, weights: np.ndarray, truth: np.ndarray
+) -> float:
+    """Returns the mean total variation of predictions to the truth.
+
+    Args:
+        said: Of each feature, `[Z, K]`; of an input, the normalised geometric mean.
+        inputs: Features, int `[N, M]`.
+        weights: `[N]`, of sum 1.
+        truth: `[N, K]`.
+    """
+    mean = np.log(np.maximum(said, 1e-12))[inputs].mean(axis=1)
+    probs = scipy.special.softmax(mean, axis=1)
+    return float(weights @ (np.abs(probs - truth).sum(axis=1) / 2))

@@ -190,10 +190,22 @@ def smoothness(rows: Sequence[Row]) -> str:
                     arm,
                     with_deviation(found["smoothness"]["lipschitz_x"]),
                     with_deviation(found["smoothness"]["robustness"]),
+                    with_deviation(found["smoothness"]["spread"], 3),
+                    with_deviation(found["smoothness"]["distance"], 3),
+                    f"{100 * np.mean(found['smoothness']['within']):.0f}",
                     with_deviation(found["teacher"]["tv"], 3),
                 )
             )
-    titles = ("examples", "teacher", "L_X", "L_Gamma", "TV to the truth")
+    titles = (
+        "examples",
+        "teacher",
+        "L_X",
+        "L_Gamma",
+        "L_z, of predictions",
+        "distance to the mean label",
+        "features where it is at most L_z, %",
+        "TV to the truth",
+    )
     return table(titles, lines, (1,))
 
 
@@ -274,7 +286,15 @@ def lemmas(row: Row) -> tuple[str, str]:
         lines,
     )
     residual = table(
-        ("features", "patches", "independent", "as printed, over N", "in topics"),
+        (
+            "features",
+            "patches",
+            "independent",
+            "as printed, over N",
+            "in topics",
+            "TV of predictions, independent",
+            "in topics",
+        ),
         [
             (
                 each["features"],
@@ -282,6 +302,10 @@ def lemmas(row: Row) -> tuple[str, str]:
                 f"{each['independent']:.3f}",
                 f"{each['printed']:.3f}",
                 f"{each['together']:.3f}",
+                *(
+                    f"{each[name]:.3f}" if name in each else ""
+                    for name in ("independent_tv", "together_tv")
+                ),
             )
             for each in row["lemma_5"]
         ],

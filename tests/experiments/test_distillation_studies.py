@@ -115,9 +115,38 @@ def test_lemmas_are_those_of_the_oracle():
         printed = expected["thesis_1_over_N"]
         assert row["printed"] == pytest.approx(printed, abs=1e-9)
         assert row["together"] < 0.05
+        # Theorem 2: one patch alone is known, mixtures are not, in topics nearly.
+        assert (row["independent_tv"] > 1e-6) == (row["patches"] > 1)
+        assert row["together_tv"] < 0.02
     limit = next(row["tv"] for row in found["theorem_2"] if not row["examples"])
     expected = ORACLE["mixed_feature"]["expected_TV_f_vs_p"]
     assert limit == pytest.approx(expected, abs=1e-9)
+
+
+def test_numbers_of_lemma_6_by_hand():
+    data = drawn(0, 2, 40, 0.3, 1)
+    networks = PatchNetworks(2, (data.x.shape[-1], 4, 3), 0)
+    found = judging.smoothness(networks, data)
+    said = np.exp(networks.patch_log_probs(tf.constant(data.x)))
+    for instance in range(2):
+        features = data.features[instance]
+        spreads, distances = [], []
+        for feature in sorted(set(features.ravel())):
+            places = np.argwhere(features == feature)
+            own = [said[instance, row, patch] for row, patch in places]
+            labels = [np.eye(3)[data.labels[instance, row]] for row, _ in places]
+            mean = np.mean(labels, axis=0)
+            distances.append(max(np.linalg.norm(each - mean) for each in own))
+            spreads.append(max(np.linalg.norm(a - b) for a in own for b in own))
+        assert found["spread"][instance] == pytest.approx(np.mean(spreads), rel=1e-4)
+        expected = np.mean(distances)
+        assert found["distance"][instance] == pytest.approx(expected, rel=1e-4)
+        within = np.mean(np.array(distances) <= np.array(spreads))
+        assert found["within"][instance] == within
+    for kernel in networks.kernels:
+        kernel.assign(0 * kernel)
+    # Who says the same of all is not within a distance of nothing.
+    assert judging.smoothness(networks, data)["within"] == [0.0, 0.0]
 
 
 def test_judgements_by_hand():
