@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import pathlib
 import shutil
 import time
@@ -20,6 +19,7 @@ from experiments.kit.encoder_finetuning import DROPOUT, Recipe, finetune
 from experiments.kit.encoder_tasks import peers, read_task
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
+from experiments.kit.weights_digest import weights_digest
 from rlm_tf import load_model
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
@@ -53,8 +53,7 @@ def task_run(run: ElectraRun, task: str, output: pathlib.Path) -> Run:
         output: The folder of both.
     """
     place = output / name_of(run)
-    model = place / "model.keras"
-    digest = hashlib.sha256(model.read_bytes()).hexdigest() if model.exists() else None
+    digest = weights_digest(place / "model.keras")
     settings = {**run.settings, "tasks": task, "encoder_sha256": digest}
     searched = "table-a2-" if run.config.table_a2 else ""
     return Run(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import pathlib
 import time
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from experiments.kit.encoder_text import read_encoder_text
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.task_list import TASKS
+from experiments.kit.weights_digest import weights_digest
 from rlm_tf import load_model
 from rlm_tf.command_line.json_files import write_json
 from rlm_tf.command_line.quiet import native_silence
@@ -83,9 +83,6 @@ class TaskRun(NamedTuple):
         file = self.encoder / "model.keras"
         if self.checkpoint:
             file = weights_of(self.encoder)
-        digest = (
-            hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
-        )
         return {
             **dataclasses.asdict(self.config),
             **self.chosen,
@@ -93,7 +90,7 @@ class TaskRun(NamedTuple):
             "restarts": self.restart,
             "encoders_dir": None,
             "checkpoint": self.checkpoint,
-            "encoder_sha256": digest,
+            "encoder_sha256": weights_digest(file),
         }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import pathlib
+
+from experiments.kit.weights_digest import weights_digest
 
 
 def _trained_files(
@@ -44,6 +45,4 @@ def trained_file(folder: str, arm: str, weight: float, seed: int) -> pathlib.Pat
 def model_digest(folder: str, arm: str, weight: float, seed: int) -> str | None:
     """Returns what tells a model from others; None if there is not the one."""
     found = _trained_files(folder, arm, weight, seed)
-    return (
-        hashlib.sha256(found[0].read_bytes()).hexdigest() if len(found) == 1 else None
-    )
+    return weights_digest(found[0]) if len(found) == 1 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer
@@ -74,6 +75,23 @@ class ExpectedCalibrationError(keras.metrics.Metric):
             tf.reduce_sum(gaps), tf.reduce_sum(self.counts.value)
         )
 
+    def by_bins(self) -> dict[str, np.ndarray]:
+        """Returns what a reliability diagram shows, of bins that are not empty.
+
+        As `rlm_tf.evaluation.reliability`: mean `confidence`, `accuracy` and `counts`,
+        which are sums of weights, `[K]` each.
+        """
+        counts, confidences, right = (
+            np.asarray(each.value, np.float64)
+            for each in (self.counts, self.confidences, self.right)
+        )
+        kept = counts > 0
+        return {
+            "confidence": confidences[kept] / counts[kept],
+            "accuracy": right[kept] / counts[kept],
+            "counts": counts[kept],
+        }
+
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "bins": self.bins}
 
@@ -110,3 +128,100 @@ class BrierScore(keras.metrics.Mean):
 
     def get_config(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype}
+
+
+class _OfProbabilities(keras.metrics.Mean):
+    """A mean over predictions, of any leading axes.
+
+    Args:
+        name: Of the metric.
+        dtype: Dtype or policy of the accumulators.
+    """
+
+    def get_config(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class NegativeLogLikelihood(_OfProbabilities):
+    """The mean of -ln p(label), nats, of everything since the last reset.
+
+    Args:
+        name: Of the metric.
+        dtype: Dtype or policy of the accumulators.
+    """
+
+    _direction = "down"
+
+    def __init__(self, name: str = "nll", dtype: Any = None) -> None:
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(
+        self, labels: tf.Tensor, probs: tf.Tensor, sample_weight: Any = None
+    ) -> None:
+        """Adds predictions; arguments as of `BrierScore`."""
+        probs = tf.convert_to_tensor(probs)
+        labels = tf.cast(labels, tf.int32)
+        own = tf.gather(probs, labels, axis=-1, batch_dims=labels.shape.rank)
+        super().update_state(*flat(-tf.math.log(own), sample_weight))
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class Agreement(_OfProbabilities):
+    """How often a student's most probable class is its teacher's.
+
+    As `agreement` of `rlm_tf.evaluation.fidelity`.
+
+    Args:
+        name: Of the metric.
+        dtype: Dtype or policy of the accumulators.
+    """
+
+    _direction = "up"
+
+    def __init__(self, name: str = "agreement", dtype: Any = None) -> None:
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(
+        self, teacher: tf.Tensor, student: tf.Tensor, sample_weight: Any = None
+    ) -> None:
+        """Adds predictions.
+
+        Args:
+            teacher: Probabilities or logits `[..., K]`.
+            student: Likewise.
+            sample_weight: `[...]`; None: each counts once.
+        """
+        best = [tf.argmax(each, axis=-1) for each in (teacher, student)]
+        same = tf.cast(tf.equal(*best), tf.float32)
+        super().update_state(*flat(same, sample_weight))
+
+
+@keras.saving.register_keras_serializable("rlm_tf")
+class TeacherDivergence(_OfProbabilities):
+    """The mean of KL(teacher || student), nats: `divergence` of `fidelity`.
+
+    Args:
+        name: Of the metric.
+        dtype: Dtype or policy of the accumulators.
+    """
+
+    _direction = "down"
+
+    def __init__(self, name: str = "teacher_divergence", dtype: Any = None) -> None:
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(
+        self, teacher: tf.Tensor, student: tf.Tensor, sample_weight: Any = None
+    ) -> None:
+        """Adds predictions.
+
+        Args:
+            teacher: Probabilities `[..., K]`.
+            student: Likewise.
+            sample_weight: `[...]`; None: each counts once.
+        """
+        p, q = (tf.convert_to_tensor(each) for each in (teacher, student))
+        # 0 ln 0 is 0, and p ln(p / 0) infinite.
+        divergence = tf.reduce_sum(tf.math.xlogy(p, p) - tf.math.xlogy(p, q), axis=-1)
+        super().update_state(*flat(divergence, sample_weight))

@@ -18,7 +18,8 @@ from rlm_tf.commands.distillation.settings import (
     DistilSettings,
     check_distil_settings,
 )
-from rlm_tf.data import Vocabulary
+from rlm_tf.commands.model_folder import VOCABULARY
+from rlm_tf.data import Corpus, Vocabulary
 from rlm_tf.distillation import SelfSupervised
 from rlm_tf.evaluation import expected_calibration_error, token_fidelity
 from rlm_tf.layers import LSTMCell
@@ -247,6 +248,28 @@ def test_the_command(settings, tmp_path, capsys):
         np.savez(tmp_path / "few.npz", x_train=_X, y_train=_Y, x_valid=_X, extra=_X)
         few = dataclasses.replace(settings, arrays=str(tmp_path / "few.npz"))
         running.run(dataclasses.replace(few, output_dir=str(tmp_path / "other")))
+
+
+def test_words_beside_a_model_are_its_words(settings, tmp_path, monkeypatch):
+    words = [["a", "b", "c"], ["a", "b", "d"]]
+    paths = []
+    for number, own in enumerate(words):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        _classifier(2, number).save(folder / "m.keras")
+        Vocabulary.build(" ".join(own).encode(), "words").save(folder / VOCABULARY)
+        paths.append(str(folder / "m.keras"))
+    alone = dataclasses.replace(settings, teacher=(paths[0],))
+    _, vocabulary, text = running._teachers(alone)
+    assert {"a", "b", "c"} <= set(vocabulary.tokens) and text is None
+    assert running._teachers(settings)[1] is None
+    with pytest.raises(ValueError, match=r"m\.keras has another vocabulary than"):
+        running._teachers(dataclasses.replace(settings, teacher=tuple(paths)))
+    corpus = Corpus("ptb", *[np.arange(3)] * 3, Vocabulary.build(b"x y z", "words"))
+    monkeypatch.setattr(running, "load_corpus", lambda name: corpus)
+    assert running._corpus("ptb", corpus.vocabulary) is corpus
+    with pytest.raises(ValueError, match="--corpus=ptb has another vocabulary than --"):
+        running._corpus("ptb", vocabulary)
 
 
 def test_mistakes(settings):

@@ -462,7 +462,10 @@ USES: dict[str, Callable[[Any], Any]] = {
     "DetectionF1": encoder_rows.detect,
     "ExpectedCalibrationError": distillation_rows.calibrate,
     **dict.fromkeys(distillation_rows.STRATEGIES, distillation_rows.distil),
-    "BrierScore": distillation_rows.calibrate,
+    **dict.fromkeys(("Agreement", "TeacherDivergence"), distillation_rows.compare),
+    **dict.fromkeys(
+        ("BrierScore", "NegativeLogLikelihood"), distillation_rows.calibrate
+    ),
     "DetectionHead": lambda layer: layer(tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]])),
     "MaskedTokenHead": lambda layer: layer(
         tf.constant(_SEQUENCE[..., [0, 1, 2, 3, 0]]), tf.ones([VOCABULARY, 5])

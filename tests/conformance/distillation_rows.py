@@ -141,6 +141,14 @@ def calibrate(metric: keras.metrics.Metric) -> tf.Tensor:
     return tf.convert_to_tensor(metric.result())
 
 
+def compare(metric: keras.metrics.Metric) -> tf.Tensor:
+    """Returns what a metric says of three pairs, one of which counts twice."""
+    metric.reset_state()
+    student = tf.reverse(_PROBS, [0])
+    metric.update_state(_PROBS, student, sample_weight=[1.0, 2.0, 1.0])
+    return tf.convert_to_tensor(metric.result())
+
+
 def _teacher() -> models.StudentOrientedTeacher:
     return models.StudentOrientedTeacher(
         classifier(2),
@@ -190,4 +198,11 @@ DISTILLATION_ROWS = [
         calibrate,
     ),
     Row("BrierScore", lambda: metrics.BrierScore(name="b"), calibrate),
+    Row(
+        "NegativeLogLikelihood",
+        lambda: metrics.NegativeLogLikelihood(name="n"),
+        calibrate,
+    ),
+    Row("Agreement", lambda: metrics.Agreement(name="a"), compare),
+    Row("TeacherDivergence", lambda: metrics.TeacherDivergence(name="t"), compare),
 ]

@@ -53,6 +53,7 @@ def test_it_runs_in_a_graph(made):
 
 
 UPWARDS = {
+    "agreement",
     "accuracy",
     "effective_sample_size",
     "f1",

@@ -16,7 +16,13 @@ from rlm_tf.evaluation import (
     fit_temperature,
     reliability,
 )
-from rlm_tf.metrics import BrierScore, ExpectedCalibrationError
+from rlm_tf.metrics import (
+    Agreement,
+    BrierScore,
+    ExpectedCalibrationError,
+    NegativeLogLikelihood,
+    TeacherDivergence,
+)
 from tests.references.distillation_reference import ORACLE
 
 _ORACLE = ORACLE["calibration"]
@@ -183,6 +189,30 @@ def test_metrics_are_those_of_all_examples():
         )
         expected = function(probs[kept], labels[kept])
         assert float(metric.result()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_metrics_of_teachers_are_those_of_all_examples():
+    rng = np.random.default_rng(2)
+    teacher, student = rng.dirichlet(np.ones(4), size=(2, 60)).astype("float32")
+    teacher[0] = [0, 0, 0.5, 0.5]
+    labels = rng.integers(0, 4, 60)
+    expected = fidelity(teacher, student)
+    metrics = (Agreement(), TeacherDivergence(), NegativeLogLikelihood())
+    for rows in (slice(0, 17), slice(17, 60)):
+        for metric, own in zip(metrics, (teacher, teacher, labels), strict=True):
+            metric.update_state(own[rows], student[rows])
+    found = [float(metric.result()) for metric in metrics]
+    nll = -np.log(student[np.arange(60), labels]).mean()
+    assert found == pytest.approx([*expected, nll], rel=1e-5)
+    metrics[1].reset_state()
+    metrics[1].update_state([[0.5, 0.5]], [[1.0, 0.0]])
+    assert float(metrics[1].result()) == math.inf
+    error = ExpectedCalibrationError(5)
+    error.update_state(labels, student)
+    right = student.argmax(axis=1) == labels
+    known = reliability(student.max(axis=1), right, 5, edges="right")
+    for name, values in error.by_bins().items():
+        np.testing.assert_allclose(values, getattr(known, name), rtol=1e-5)
 
 
 # === Mistakes ===

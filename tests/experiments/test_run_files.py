@@ -8,12 +8,15 @@ import os
 import signal
 import threading
 import types
+import zipfile
 
+import keras
 import pytest
 
 from experiments.kit import run_files
 from experiments.kit.rows import Rows
 from experiments.kit.run_list import Run, run_all
+from experiments.kit.weights_digest import weights_digest
 from rlm_tf.command_line import json_files
 from rlm_tf.training import TrainingDivergedError
 
@@ -217,3 +220,21 @@ def test_who_ignores_interrupts_goes_on_ignoring_them():
     thread.start()
     thread.join()
     assert seen == [1, 2]
+
+
+def test_weights_are_known_by_what_they_are(tmp_path):
+    model = keras.Sequential([keras.Input([2]), keras.layers.Dense(1)])
+    paths = [tmp_path / f"{name}.keras" for name in "abc"]
+    model.save(paths[0])
+    # A file says when it was written.
+    with zipfile.ZipFile(paths[0]) as old, zipfile.ZipFile(paths[1], "w") as new:
+        for name in old.namelist():
+            content = b"{}" if name == "metadata.json" else old.read(name)
+            new.writestr(name, content)
+    model.set_weights([weight + 1 for weight in model.get_weights()])
+    model.save(paths[2])
+    one, same, other = map(weights_digest, paths)
+    assert one == same != other
+    assert weights_digest(tmp_path / "none.keras") is None
+    (tmp_path / "x.safetensors").write_bytes(b"abc")
+    assert weights_digest(tmp_path / "x.safetensors") is not None

@@ -18,9 +18,9 @@ from rlm_tf.commands.distillation.distilling import distil
 from rlm_tf.commands.distillation.results import Distilled
 from rlm_tf.commands.distillation.settings import DistilSettings, share_of
 from rlm_tf.commands.model_folder import VOCABULARY, load_folder
-from rlm_tf.commands.settings import SETTINGS, TrainSettings
+from rlm_tf.commands.settings import EMBEDDED, SETTINGS, TrainSettings
 from rlm_tf.commands.training import reading
-from rlm_tf.data import Corpus, Vocabulary, load_corpus
+from rlm_tf.data import Corpus, Vocabulary, corpus_names, load_corpus
 from rlm_tf.data.text.corpora import encoded_corpus
 from rlm_tf.distillation import KD
 from rlm_tf.file_errors import naming
@@ -137,23 +137,40 @@ def _teachers(
     vocabulary: Vocabulary | None = None
     text: str | None = None
     for path in settings.teacher:
-        if not pathlib.Path(path).is_dir():
-            models.append(load_model(path, compile=False))
-            continue
-        trained = load_folder(path, "rlm_tf distil")
-        if vocabulary is not None and trained.vocabulary.tokens != vocabulary.tokens:
-            raise ValueError(
-                f"--teacher={path} has another vocabulary than those before: "
-                f"{_first_difference(trained.vocabulary, vocabulary)}."
-            )
-        vocabulary = trained.vocabulary
-        models.append(trained.model)
-        if text is None:
+        is_folder = pathlib.Path(path).is_dir()
+        own: Vocabulary | None
+        if is_folder:
+            trained = load_folder(path, "rlm_tf distil")
+            model, own = trained.model, trained.vocabulary
+        else:
+            model = load_model(path, compile=False)
+            own = _vocabulary_beside(pathlib.Path(path))
+        models.append(model)
+        if own is not None:
+            if vocabulary is not None and own.tokens != vocabulary.tokens:
+                raise ValueError(
+                    f"--teacher={path} has another vocabulary than those before: "
+                    f"{_first_difference(own, vocabulary)}."
+                )
+            vocabulary = own
+        if is_folder and text is None:
             written = read_json(
                 pathlib.Path(path) / SETTINGS, "train it again", ["text"]
             )
             text = written["text"]
     return models, vocabulary, text
+
+
+def _vocabulary_beside(path: pathlib.Path) -> Vocabulary | None:
+    """Returns the vocabulary in the folder of a model's file, if there is one.
+
+    Models do not keep their words; the commands write them beside.
+    """
+    beside = path.with_name(VOCABULARY)
+    if not beside.is_file():
+        return None
+    with native_silence():
+        return Vocabulary.load(beside)
 
 
 def _first_difference(found: Vocabulary, expected: Vocabulary) -> str:
@@ -165,9 +182,22 @@ def _first_difference(found: Vocabulary, expected: Vocabulary) -> str:
 
 
 def _corpus(name: str, vocabulary: Vocabulary | None) -> Corpus:
-    """Returns a text under the teacher's vocabulary, or under its own."""
-    if vocabulary is None:
-        return load_corpus(name)
+    """Returns a text under the teacher's vocabulary, or a corpus under its own.
+
+    Raises:
+        ValueError: If a corpus has other words than the teacher.
+    """
+    # The embedded text is one that folders may have read in other pieces.
+    is_corpus = name in corpus_names() and name != EMBEDDED
+    if vocabulary is None or is_corpus:
+        corpus = load_corpus(name)
+        if vocabulary is not None and corpus.vocabulary.tokens != vocabulary.tokens:
+            raise ValueError(
+                f"--corpus={name} has another vocabulary than --teacher: "
+                f"{_first_difference(corpus.vocabulary, vocabulary)}; a text file is "
+                "read by the teacher's."
+            )
+        return corpus
     texts = reading.read_texts(TrainSettings(text=name))
     paths = dict.fromkeys(reading.SPLITS, name)
     with native_silence():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments.imm_consistency.source import ExactSource
 from rlm_tf import distillation as strategies
 from rlm_tf import distribution, load_model
 from rlm_tf.models import (
@@ -18,6 +19,7 @@ from rlm_tf.models import (
 )
 from rlm_tf.models.distillation import language_distillation
 from rlm_tf.models.distillation.own_samples import own_samples
+from rlm_tf.models.imm.short_contexts import short_contexts
 from rlm_tf.objectives import distillation as outputs
 from tests.models.distillation.language_fixtures import (
     V,
@@ -115,6 +117,45 @@ def test_restricted_teacher_is_noising_up_to_its_entropy():
         fixtures.step_gradient(noising, element),
         atol=1e-6,
     )
+    found = student.objective_terms(*element, training=True)["kd"]
+    expected = noising.objective_terms(*element, training=True)["imm"]
+    contexts = short_contexts(element[0][0], restricted.context_length)
+    log_probs = restricted.log_probs(tf.reshape(contexts, [-1, 2]))
+    entropies = -tf.reduce_sum(tf.exp(log_probs) * log_probs, axis=-1)
+    counts = tf.reshape(expected.weights, [-1]) > 0
+    np.testing.assert_array_equal(counts, tf.reshape(found.weights, [-1]) > 0)
+    np.testing.assert_allclose(
+        tf.boolean_mask(tf.reshape(found.loss, [-1]), counts),
+        tf.boolean_mask(tf.reshape(expected.loss, [-1]) - entropies, counts),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("coefficient", [0.2, 1.0])
+def test_a_restricted_teacher_leads_away_from_the_truth_and_imm_does_not(coefficient):
+    """On a known trigram source; exact expectations, slopes of logits."""
+    source = ExactSource.random_trigram()
+    teacher = np.log(source.restricted)[:, np.newaxis]
+
+    def slope(probs, term):
+        logits = tf.constant(np.log(probs))
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            log_probs = tf.nn.log_softmax(logits)
+            loss = source.cross_entropy(log_probs) + coefficient * term(log_probs)
+        return np.abs(tape.gradient(loss, logits)).max()
+
+    def kd(log_probs):
+        wide = tf.broadcast_to(teacher, log_probs.shape)
+        losses = outputs.kd(wide, log_probs, temperature=1.0).loss
+        return tf.reduce_sum(source.pi * losses)
+
+    assert slope(source.probs, kd) > 1e-3
+    assert slope(source.noising_minimiser(coefficient), kd) < 1e-8
+    assert slope(source.probs, source.induced) < 1e-8
+    # Together they lead away less than the teacher alone.
+    both = slope(source.probs, lambda each: kd(each) / 2 + source.induced(each) / 2)
+    assert both == pytest.approx(slope(source.probs, kd) / 2, rel=1e-6)
 
 
 def test_further_terms_of_the_student_stay():
