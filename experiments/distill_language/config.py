@@ -11,7 +11,8 @@ from rlm_tf.command_line.flags import setting
 
 # Who teaches: how many plain models, the n-gram, models that have not seen what they
 # say (`folds`), whose weights follow that text (`dynamic`), one that was trained for
-# it; whether it is such a teacher itself; whether a bigram's induced model is matched;
+# it; whether it is such a teacher itself; of how many dropout masks the teacher's mean
+# is; whether a bigram's induced model is matched;
 # the width, as a share.
 ARMS: Mapping[str, dict[str, Any]] = {
     "none": {},
@@ -24,6 +25,7 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "of-5-folds": {"of": "folds"},
     "of-5-dynamic": {"of": "folds", "dynamic": True},
     "of-5-imm": {"of": 5, "imm": True},
+    "of-1-dropout": {"of": 1, "dropout": 20},
     "on-policy": {"of": 1, "on_policy": 0.5},
     "half": {"width": 0.5},
     "half-of-5": {"width": 0.5, "of": 5},
@@ -100,6 +102,7 @@ PRESETS = {
             "of-soteacher",
             "of-5-folds",
             "of-5-dynamic",
+            "of-1-dropout",
             "on-policy",
             "half",
         ),
@@ -142,6 +145,6 @@ PRESETS = {
         ),
     ),
     # One seed, no claim.
-    "on-policy": dataclasses.replace(_SMALL, arms=("on-policy",)),
+    "others": dataclasses.replace(_SMALL, arms=("on-policy", "of-1-dropout")),
 }
 GRID = Grid("distill_language", PRESETS, "running:runs_of", reads_data=True)

@@ -17,6 +17,7 @@ from rlm_tf.data import ContiguousBatches
 from rlm_tf.distillation import KD, GeneralisedJSD
 from rlm_tf.evaluation import (
     DynamicEvaluation,
+    MonteCarloDropout,
     gradient_statistics,
     target_log_probs,
 )
@@ -125,11 +126,20 @@ def stored(
     batches: ContiguousBatches,
     path: pathlib.Path,
     temperature: float,
+    *,
     dynamic: Callable[[keras.Model], DynamicEvaluation] | None = None,
+    masks: int | None = None,
 ) -> TeacherPredictions:
     """Returns what the models of some folders say of a text, stored once.
 
-    `dynamic`, if given, returns how the weights of the only model follow the text.
+    Args:
+        config: The settings.
+        folders: Of the models.
+        batches: Of the text.
+        path: Where predictions are stored.
+        temperature: T.
+        dynamic: Returns how the weights of the only model follow the text.
+        masks: Of dropout, under which the mean is taken; None: dropout is off.
     """
     if path.exists():
         return TeacherPredictions(path)
@@ -141,6 +151,7 @@ def stored(
         k=config.k,
         temperature=temperature,
         dynamic=None if dynamic is None else dynamic(models[0]),
+        dropout=None if masks is None else MonteCarloDropout(masks),
     )
 
 

@@ -34,9 +34,10 @@ _MADE_BY: MadeBy = {
         _command("plain", "1,2,3,4,5,6,7,8"),
         _command("teachers", "2,3,4"),
         _SMALL,
-        _command("on-policy", "1"),
+        _command("others", "1"),
     ),
     "fidelity": _SMALL,
+    "lumps": _SMALL,
     "trials": _command("trials", "9"),
 }
 

@@ -33,6 +33,8 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         found["arms"] = arms(rows)
     if any("fidelity" in row for row in rows if row["stage"] == "main"):
         found["fidelity"] = fidelities(rows)
+    if any("lumps" in row for row in by_arm(rows).get("of-1", [])):
+        found["lumps"] = lumps(by_arm(rows)["of-1"])
     if any(row["stage"] == "trials" for row in rows):
         found["trials"] = trials(rows)
     return found
@@ -112,6 +114,34 @@ def fidelities(rows: Sequence[Row]) -> str:
         "KL, nats",
     )
     return table(titles, lines, (0, 1))
+
+
+def lumps(rows: Sequence[Row]) -> str:
+    """Returns what is lost where only k words of a teacher are stored."""
+    known = [row["lumps"] for row in rows if "lumps" in row]
+    lines = []
+    for index, first in enumerate(known[0]):
+        own = [found[index] for found in known]
+        short = [1 - each["lumped"] / each["kd"] for each in own]
+        lines.append(
+            (
+                f"{first['k']:,.0f}",
+                len(own),
+                f"{100 * np.mean([each['mass'] for each in own]):.1f}",
+                with_deviation([each["kd"] for each in own], 4),
+                f"{100 * np.mean(short):.1f}",
+                f"{100 * np.mean([each['gradient'] for each in own]):.1f}",
+            )
+        )
+    titles = (
+        "words stored",
+        "seeds",
+        "of the teacher's probability, %",
+        "KD, nats",
+        "lumped less, %",
+        "wrong in the gradient, %",
+    )
+    return table(titles, lines)
 
 
 def trials(rows: Sequence[Row]) -> str:

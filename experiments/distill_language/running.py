@@ -23,6 +23,7 @@ from experiments.distill_language.config import (
     N_GRAM,
     LanguageConfig,
 )
+from experiments.distill_language.lumps import lump_errors
 from experiments.kit import machine, run_files
 from experiments.kit.grids import command_of
 from experiments.kit.mixture_judge import SPLITS, LogProbs, MixtureJudge
@@ -192,6 +193,8 @@ def _measure(
             log_q = judge.log_probs(own)
             if run.weight and run.arm != "of-n-gram":
                 row["fidelity"] = _fidelity(run, own, prepared, folder)
+                first = _read(places_of(run, folder)[0])
+                row["lumps"] = lump_errors(first, own, text, run.temperature)
             with naming(folder / _MODEL):
                 own.save(folder / _MODEL)
     found = judge.scores_of(log_q)
@@ -244,7 +247,8 @@ def _teacher(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> Any:
             _read(place)
     if ARMS[run.arm].get("on_policy"):
         return _read(places[0])
-    return models.stored(config, places, batches, path, run.temperature)
+    masks = ARMS[run.arm].get("dropout")
+    return models.stored(config, places, batches, path, run.temperature, masks=masks)
 
 
 def places_of(run: LanguageRun, folder: pathlib.Path) -> list[pathlib.Path]:
@@ -296,7 +300,7 @@ def _cross_fitted(
                 one_row,
                 place / name,
                 run.temperature,
-                dynamic if is_dynamic else None,
+                dynamic=dynamic if is_dynamic else None,
             )
         )
     return TeacherPredictions.join(parts, path)

@@ -17,6 +17,7 @@ from experiments.distill_digits.data import drawn as drawn_digits
 from experiments.distill_digits.running import runs_of as digits_runs
 from experiments.distill_language import report as language_report
 from experiments.distill_language.config import PRESETS as LANGUAGE
+from experiments.distill_language.lumps import lump_errors
 from experiments.distill_language.running import LanguageRun, places_of
 from experiments.distill_language.running import runs_of as language_runs
 from experiments.mixed_features import judging, lemmas
@@ -27,7 +28,9 @@ from experiments.mixed_features.report import tables
 from experiments.mixed_features.training import Terms, learn, teach
 from rlm_tf.distillation.recipes import RECIPES
 from rlm_tf.evaluation import TokenFidelity
+from rlm_tf.objectives.distillation import kd
 from tests.experiments.binaries import run_binary
+from tests.models.imm import imm_fixtures as fixtures
 from tests.references.distillation_reference import ORACLE
 
 _CONFIG = dataclasses.replace(
@@ -359,23 +362,44 @@ def test_tables_of_language(tmp_path):
     assert (tmp_path / "arms.png").exists()
 
 
+def test_errors_of_stored_words():
+    teacher, student = (fixtures.language_model(seed=seed) for seed in (8, 9))
+    text = fixtures.stream()
+    found = lump_errors(teacher, student, text, 2.0)
+    size = fixtures.VOCABULARY
+    assert [each["k"] for each in found] == [k for k in (1, 4, 16) if k < size]
+    rows = text[: len(text) // 100 * 100].reshape(-1, 100)
+    pair = [tf.reshape(model(rows), [-1, size]) for model in (teacher, student)]
+    expected = np.mean(kd(*pair, temperature=2.0).loss)
+    for each in found:
+        assert each["kd"] == pytest.approx(expected, rel=1e-5)
+        assert 0 < each["lumped"] < each["kd"] and 0 < each["mass"] < 1
+    for name, sign in (("lumped", 1), ("mass", 1), ("gradient", -1)):
+        values = [sign * each[name] for each in found]
+        assert values == sorted(values) and len(set(values)) == len(values)
+    row = {"lumps": [{**each, "lumped": 0.9 * each["kd"]} for each in found]}
+    assert "| 4 | 1 |" in language_report.lumps([row])
+    assert "| 10.0 |" in language_report.lumps([row])
+
+
 @pytest.mark.landing
 @pytest.mark.slow
 def test_language_from_end_to_end(tmp_path):
     flags = ("--preset=smoke", f"--output_dir={tmp_path}")
-    arms = "--arms=kneser-ney-5,of-1,of-soteacher,of-5-folds,of-5-dynamic,on-policy"
+    arms = "--arms=kneser-ney-5,of-1,of-soteacher,of-5-folds,of-5-dynamic,of-1-dropout"
+    arms += ",on-policy"
     missing = run_binary("distill_language", *flags, "--arms=of-1")
     assert "--preset=plain` trains the models that teach" in missing.stderr
     run_binary("distill_language", *flags, "--arms=none", "--seeds=1,2", check=True)
     run_binary("distill_language", *flags, "--arms=soteacher", "--seeds=2", check=True)
     printed = run_binary("distill_language", *flags, arms, check=True).stdout
     assert "| of-5-folds | 1 |" in printed and "| of-5-dynamic | 1 |" in printed
-    assert "| on-policy | all |" in printed
+    assert "| on-policy | all |" in printed and "wrong in the gradient" in printed
     folds = tmp_path / "folds"
     stored = [np.load(folds / p / "log_probs.npy") for p in _STORED]
     assert stored[0].shape == stored[1].shape and not np.allclose(*stored)
     again = run_binary("distill_language", *flags, arms, check=True).stdout
-    assert again.count("done before") == 6
+    assert again.count("done before") == 7
 
 
 def test_mistakes():
@@ -406,6 +430,6 @@ def test_digits_from_end_to_end(tmp_path):
     rows = [json.loads(line)["row"] for line in lines]
     assert [row["method"] for row in rows] == ["", "alone", "kd", "sskd", "ab", "rco"]
     again = run_binary("distill_digits", *flags, check=True).stdout
-    assert again.count("done before") == 6
+    assert again.count("done before") == 7
     missing = run_binary("distill_digits", *flags, "--notrain_teachers", "--seeds=2")
     assert "trains teachers, whose files are in the same --output_dir" in missing.stderr
