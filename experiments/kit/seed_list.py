@@ -30,6 +30,13 @@ SETS: Mapping[str, SeedSet] = {
         "AGNews",
         (120_000, 4, 32_359, 16.26, "39 (6)", "27 (4)"),
     ),
+    # Of training texts alone, as the thesis has them.
+    "ag-news-sample": SeedSet(
+        ("ag-news-sample",),
+        "ag-news",
+        "AGNews",
+        (120_000, 4, 32_359, 16.26, "39 (6)", "27 (4)"),
+    ),
     "20news-coarse": SeedSet(
         ("20newsgroups-coarse",),
         "20newsgroups-coarse",
