@@ -186,7 +186,7 @@ def _left_out(rows: Sequence[Row]) -> str:
 
 
 def _first_views(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row["view"] == "subject+body"]
+    return [row for row in rows if row["view"] == _VIEW]
 
 
 def _fine(row: Row) -> str:

@@ -10,14 +10,17 @@ from experiments.kit.grids import Grid
 from experiments.kit.seed_list import PLANTED, SET_NAMES
 from rlm_tf.command_line.flags import setting
 
-# How labels are selected, what the probe and the final training delete, and where the
-# probe has dropout of its own (Figure 3.5): the place, and whether of whole vectors.
+# How labels are selected, what the probe and the final training delete, what the probe
+# reads in place of the documents, and where it has dropout of its own (Figure 3.5): the
+# place, and whether of whole vectors.
 ARMS: Mapping[str, dict[str, Any]] = {
     "vanilla": {"select": "all"},
     "standard": {"select": "confident"},
     "seed-deletion": {"select": "confident", "probe": "seeds"},
     "random-deletion": {"select": "confident", "probe": "random"},
     "ours-random": {"select": "all", "final": "random"},
+    "mlm-replace": {"select": "confident", "reads": "replaced"},
+    "paraphrase": {"select": "confident", "reads": "paraphrased"},
     "drop-all": {"select": "confident", "dropout": ("all", False)},
     "drop-output": {"select": "confident", "dropout": ("output", False)},
     "drop-tokens": {"select": "confident", "dropout": ("tokens", False)},
@@ -25,6 +28,9 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "drop2d-tokens": {"select": "confident", "dropout": ("tokens", True)},
 }
 MAIN = ("vanilla", "standard", "seed-deletion", "random-deletion", "ours-random")
+# Of the same table; the first takes a pass of the masked language model over all
+# documents, the second a file.
+REWRITTEN = ("mlm-replace", "paraphrase")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +44,12 @@ class TransformerConfig:
         "Folder of a masked language model of `experiments.electra "
         "--preset=generators`; or of a published BERT; or `tiny`: one that is made up.",
     )
+    paraphrases: str = setting(
+        "",
+        "Text file with a line for each document, of arm `paraphrase`: the document in "
+        "other words.",
+    )
+    replaced: float = setting(0.9, "Share of the pieces that `mlm-replace` replaces.")
     length: int = setting(64, "Pieces of a document that are read.")
     epochs: int = setting(3, "Of each training.")
     rate: float = setting(1e-3, "The highest, of AdaMax; it falls in a line.")
@@ -62,7 +74,9 @@ class TransformerConfig:
                 raise ValueError(
                     f"--{name} must be positive, found {getattr(self, name)}."
                 )
-        for name in ("fraction", "share"):
+        if "paraphrase" in self.arms and not self.paraphrases:
+            raise ValueError("the arm paraphrase needs --paraphrases, a text file.")
+        for name in ("fraction", "share", "replaced"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(
                     f"--{name} must lie in (0, 1], found {getattr(self, name)}."
@@ -82,7 +96,7 @@ PRESETS = {
     # Seconds: does everything run?
     "smoke": TransformerConfig(
         sets=(PLANTED,),
-        arms=("vanilla", "random-deletion", "drop2d-tokens"),
+        arms=("vanilla", "random-deletion", "mlm-replace", "drop2d-tokens"),
         encoder="tiny",
         length=24,
         epochs=1,
@@ -90,6 +104,7 @@ PRESETS = {
         batch_size=64,
     ),
     "small": TransformerConfig(),
+    "replaced": TransformerConfig(arms=("mlm-replace",)),
     # Figure 3.5: one seed, no claim.
     "dropouts": TransformerConfig(
         arms=tuple(arm for arm in ARMS if arm.startswith("drop"))

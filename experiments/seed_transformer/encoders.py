@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from typing import NamedTuple
 
 import keras
 
@@ -11,16 +12,28 @@ from rlm_tf import load_model
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.data import Vocabulary, encoder_vocabulary
 from rlm_tf.layers import EncoderEmbedding, PooledEncoder, TransformerEncoder
-from rlm_tf.models import TextClassifier, TextReader
+from rlm_tf.models import MaskedLanguageModel, TextClassifier, TextReader
 from rlm_tf.models.encoders.other_dropout import with_dropout
 from rlm_tf.models.encoders.published_bert import read_bert
 
 _TINY = "tiny"
 
 
-def read_encoder(
-    config: TransformerConfig, texts: list[str]
-) -> tuple[TransformerEncoder, Vocabulary]:
+class Read(NamedTuple):
+    """An encoder that was trained before.
+
+    Attributes:
+        encoder: The encoder.
+        vocabulary: Its vocabulary.
+        masked_model: What predicts masked pieces with it; None: nothing does.
+    """
+
+    encoder: TransformerEncoder
+    vocabulary: Vocabulary
+    masked_model: MaskedLanguageModel | None
+
+
+def read_encoder(config: TransformerConfig, texts: list[str]) -> Read:
     """Reads an encoder and its vocabulary; `tiny` is made up from texts.
 
     Raises:
@@ -31,12 +44,13 @@ def read_encoder(
         encoder = TransformerEncoder(
             len(vocabulary), num_layers=1, width=8, num_heads=2, seed=1
         )
-        return encoder, vocabulary
+        return Read(encoder, vocabulary, MaskedLanguageModel(encoder, seed=1))
     folder = pathlib.Path(config.encoder)
     if (folder / "vocab.txt").exists():
         with native_silence():
             bert = read_bert(folder)
-        return bert.model.encoder, bert.vocabulary
+        head = bert.model if bert.has_head else None
+        return Read(bert.model.encoder, bert.vocabulary, head)
     if not (folder / "model.keras").exists():
         raise FileNotFoundError(
             f"{folder / 'model.keras'} is not there (--encoder): `python -m "
@@ -44,7 +58,8 @@ def read_encoder(
         )
     with native_silence():
         vocabulary = Vocabulary.load(folder / "vocabulary.json")
-    return load_model(folder / "model.keras", compile=False).encoder, vocabulary
+    model = load_model(folder / "model.keras", compile=False)
+    return Read(model.encoder, vocabulary, model)
 
 
 def classifier(

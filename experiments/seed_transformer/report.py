@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, table, with_deviation
 from experiments.kit.seed_procedure import told_difference
-from experiments.seed_transformer.config import ARMS, MAIN
+from experiments.seed_transformer.config import ARMS, MAIN, REWRITTEN
 
 Row = Mapping[str, Any]
 _BASE = "vanilla"
@@ -24,8 +24,8 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
     found = {}
-    main = [row for row in rows if row["arm"] in MAIN]
-    others = [row for row in rows if row["arm"] not in MAIN]
+    main = [row for row in rows if row["arm"] in (*MAIN, *REWRITTEN)]
+    others = [row for row in rows if row["arm"] not in (*MAIN, *REWRITTEN)]
     if main:
         found["arms"] = arms(main)
     if others:
@@ -59,12 +59,13 @@ def arms(rows: Sequence[Row]) -> str:
                 with_deviation([row["judged"][0]["micro"] for row in own], 1),
                 with_deviation([row["judged"][-1]["micro"] for row in own], 1),
                 f"{np.mean([row['judged'][-1]['macro'] for row in own]):.1f}",
+                with_deviation([row["held_out"]["micro"] for row in own], 1),
                 "" if arm == _BASE else told_difference(own, every.get((name, _BASE))),
             )
         )
     titles = (
         *("documents of", "arm", "seeds", "noise of what is learnt from, %"),
-        *("micro F1, first", "last", "macro F1, last"),
+        *("micro F1, first", "last", "macro F1, last", "held out, micro"),
         f"last, less `{_BASE}`, ± 2 standard errors",
     )
     return table(titles, lines, (0, 1))

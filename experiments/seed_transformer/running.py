@@ -16,18 +16,18 @@ from experiments.kit.run_list import Run
 from experiments.kit.seed_documents import SeedDocuments, read_documents
 from experiments.kit.seed_procedure import deletion_of, drawn, packed, scores
 from experiments.seed_transformer.config import ARMS, GRID, TransformerConfig
-from experiments.seed_transformer.encoders import classifier, read_encoder
+from experiments.seed_transformer.encoders import Read, classifier, read_encoder
 from rlm_tf.labelling import (
     best_deletion_ratio,
     rule_statistics,
     seed_pieces,
 )
-from rlm_tf.layers import TransformerEncoder
-from rlm_tf.models import SeedSupervision, TextClassifier, TextReader
+from rlm_tf.models import SeedSupervision, TextClassifier, TextReader, replace_words
+from rlm_tf.models.text_classifiers.stages import log_probs_of
 from rlm_tf.training import LinearRate
 
 NEEDS = ("name", "set", "arm", "seed", "judged", "right")
-_JUDGED, _WARM_UP = 0.15, 0.06
+_JUDGED, _HELD_OUT, _WARM_UP = 0.15, 0.15, 0.06
 
 
 class Prepared(NamedTuple):
@@ -35,7 +35,7 @@ class Prepared(NamedTuple):
 
     Attributes:
         documents: All of them.
-        encoder: The encoder.
+        read: The encoder.
         reader: What made pieces of them.
         tokens: int `[N, T]`.
         labels: int `[N]`, of the published rule.
@@ -45,7 +45,7 @@ class Prepared(NamedTuple):
     """
 
     documents: SeedDocuments
-    encoder: TransformerEncoder
+    read: Read
     reader: TextReader
     tokens: np.ndarray
     labels: np.ndarray
@@ -59,6 +59,7 @@ def runs_of(config: TransformerConfig, seeds: list[int]) -> list[Run]:
     common = dataclasses.asdict(config)
     # Where an encoder is says nothing of it.
     common["encoder"] = pathlib.Path(config.encoder).name
+    common["paraphrases"] = pathlib.Path(config.paraphrases).name
     found = []
     for name in config.sets:
         read = functools.cache(functools.partial(_prepare, config, name))
@@ -79,16 +80,16 @@ def runs_of(config: TransformerConfig, seeds: list[int]) -> list[Run]:
 
 def _prepare(config: TransformerConfig, name: str) -> Prepared:
     documents = read_documents(name)
-    encoder, vocabulary = read_encoder(config, documents.texts)
-    reader = TextReader(vocabulary, config.length)
+    read = read_encoder(config, documents.texts)
+    reader = TextReader(read.vocabulary, config.length)
     tokens = reader.rows(documents.texts).tokens
     published = documents.rule("published", "first")
     matches = published.match(documents.texts)
-    pieces = seed_pieces(documents.rule(), vocabulary, tokens, matches.labels)
+    pieces = seed_pieces(documents.rule(), read.vocabulary, tokens, matches.labels)
     found = rule_statistics(published, documents.texts, matches)
     return Prepared(
         documents,
-        encoder,
+        read,
         reader,
         tokens,
         matches.labels,
@@ -110,16 +111,24 @@ def _row(
     truth = data.documents.labels
     rng = np.random.default_rng(seed)
     judged = drawn(truth, np.ones(len(truth), bool), _JUDGED, rng)
+    held_out = drawn(truth, ~judged, _HELD_OUT / (1 - _JUDGED), rng)
+    pool = np.flatnonzero(~held_out)
+    read = _rewritten(config, arm, data, seed)
     outcome = _supervision(config, arm, data, seed).fit(
-        data.tokens,
-        data.labels,
-        places=data.places,
-        starts=data.starts,
+        data.tokens[pool],
+        data.labels[pool],
+        places=data.places[pool],
+        starts=data.starts[pool],
         spared=data.reader.spared,
+        probe_tokens=None if read is None else read[pool],
         folder=folder / "trainings",
     )
     chosen = outcome.selected
-    wrong = data.labels[chosen] != truth[chosen]
+    wrong = data.labels[pool][chosen] != truth[pool][chosen]
+    rounds = np.full([len(outcome.rounds), len(truth)], -1)
+    rounds[:, pool] = outcome.rounds
+    out = np.flatnonzero(held_out)
+    said = log_probs_of(outcome.model, data.tokens[out]).argmax(axis=1)
     return {
         "name": folder.name,
         "command": command_of(GRID, config, seed, sets=name, arms=arm),
@@ -129,13 +138,44 @@ def _row(
         "encoder": pathlib.Path(config.encoder).name,
         "selected": int(chosen.sum()),
         "selected_noise": float(wrong.mean()),
-        "judged": [scores(truth[judged], said[judged]) for said in outcome.rounds],
-        "right": packed(outcome.rounds[-1][judged] == truth[judged]),
+        "judged": [scores(truth[judged], each[judged]) for each in rounds],
+        "held_out": scores(truth[out], said),
+        "right": packed(rounds[-1][judged] == truth[judged]),
         "seconds": time.perf_counter() - began,
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),
         "finished": time.strftime("%Y-%m-%d"),
     }
+
+
+def _rewritten(
+    config: TransformerConfig, arm: str, data: Prepared, seed: int
+) -> np.ndarray | None:
+    """Returns what the probe reads in place of the documents, int `[N, T]`, or None.
+
+    Raises:
+        ValueError: If there is no head of masked words, or there are not as many lines
+            as documents.
+    """
+    kind = ARMS[arm].get("reads")
+    if kind is None:
+        return None
+    if kind == "replaced":
+        if data.read.masked_model is None:
+            raise ValueError(
+                f"--encoder={config.encoder} has no head of masked words, which the "
+                f"arm {arm} needs."
+            )
+        return replace_words(
+            data.read.masked_model, data.tokens, ratio=config.replaced, seed=seed
+        )
+    lines = pathlib.Path(config.paraphrases).read_text("utf-8").splitlines()
+    if len(lines) != len(data.tokens):
+        raise ValueError(
+            f"--paraphrases={config.paraphrases} must have a line for each of the "
+            f"{len(data.tokens):,} documents, found {len(lines):,}."
+        )
+    return data.reader.rows(lines).tokens
 
 
 def _supervision(
@@ -145,7 +185,7 @@ def _supervision(
 
     def make(dropout: tuple[str, bool] | None, own: int) -> TextClassifier:
         names = data.documents.class_names
-        return classifier(config, data.encoder, data.reader, names, dropout, own)
+        return classifier(config, data.read.encoder, data.reader, names, dropout, own)
 
     return SeedSupervision(
         functools.partial(make, None),
