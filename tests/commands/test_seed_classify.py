@@ -432,14 +432,16 @@ def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
     } | {"output_dir": str(tmp_path / "killed")}
     command = [sys.executable, "-m", "rlm_tf.commands", "seed_classify"]
     command += [f"--{name}={value}" for name, value in flags.items()]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    first = tmp_path / "killed" / "trainings" / "training1" / "said.npz"
-    end = time.monotonic() + 120
-    while not first.exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert first.exists()
+    first = tmp_path / "killed" / "trainings" / "training1"
+    # Within a training, and behind it.
+    for place in (first, first / "said.npz"):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 120
+        while not place.exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert place.exists()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     for name in ("predictions.csv", "to_label.csv"):
         found = (tmp_path / "killed" / name).read_bytes()
