@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.paired import less
+from experiments.kit.seed_procedure import told_difference
 from experiments.seed_selection.config import PROBES
 from experiments.seed_selection.running import FRACTIONS
 
@@ -58,7 +59,7 @@ def probes(rows: Sequence[Row]) -> str:
                     with_deviation([row["auroc"] for row in own], 3),
                     less(_BASE, every, own, "auroc", digits=3),
                     with_deviation([row["half"]["micro"] for row in own], 1),
-                    less(_BASE, every, own, "half", "micro", digits=1),
+                    "" if probe == _BASE else told_difference(own, every.get(_BASE)),
                     with_deviation([100 * row["follows"] for row in own], 1),
                 )
             )
