@@ -282,6 +282,7 @@ def test_tables_of_probes_and_triggers():
             "noise": [level] * 10,
             "auroc": 0.8,
             "half": {"micro": 80.0},
+            "right": seed_procedure.packed(np.arange(100) < 100 * level),
             "follows": 0.3,
         }
         for probe, level in (("vanilla", 0.1), ("random-deletion", 0.05))
@@ -290,6 +291,8 @@ def test_tables_of_probes_and_triggers():
     found = selection_tables(rows)
     assert "| 5.00 ± 0.00 | **-5.00 ± 0.00** |" in found["probes"]
     assert "| 5.0 | 5.0 | 5.0 | 5.0 |" in found["noise"]
+    # Of ten right ones and of five, with the error of seeds and documents.
+    assert "| 80.0 ± 0.0 | **-5.0 ± 2." in found["probes"]
     rows = [
         {
             "set": "ag-news",
