@@ -19,6 +19,7 @@ from rlm_tf.restricted import KneserNey
 # Of what P_hat says, so that a piece it has never seen has a logarithm.
 _FLOOR = 1e-6
 Read = Callable[[], np.ndarray]
+ReadRows = Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
 def build(
@@ -28,7 +29,7 @@ def build(
     masked_model: MaskedLanguageModel,
     *,
     text: Read,
-    rows: Read,
+    rows: ReadRows,
     seed: int,
 ) -> InducedFineTuning:
     """Returns the model of an arm that has masked words.
@@ -39,7 +40,8 @@ def build(
         classifier: The classifier.
         masked_model: A masked language model around the same encoder.
         text: Returns what P_hat counts, int `[N]`.
-        rows: Returns the texts that contexts are sampled from, int `[N, T]`.
+        rows: Returns the texts that contexts are sampled from, and of which of two
+            texts each piece is, int `[N, T]` both.
         seed: Of draws.
     """
     own = ARMS[arm]
@@ -52,7 +54,8 @@ def build(
     if kind == "bank":
         contexts = InBatchContexts(bank_size=config.bank_size)
     elif kind == "sampled":
-        contexts = SampledPrefixes(rows(), config.contexts)
+        tokens, segments = rows()
+        contexts = SampledPrefixes(tokens, config.contexts, segments)
     return InducedFineTuning(
         classifier,
         masked_model,

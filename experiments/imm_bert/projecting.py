@@ -60,7 +60,7 @@ def project(arm: str, config: FinetuneConfig, seed: int) -> dict[str, Any]:
             model,
             MaskedLanguageModel(encoder, seed=seed),
             text=tokens.ravel,
-            rows=lambda: tokens,
+            rows=lambda: (tokens, np.zeros_like(tokens)),
             seed=seed,
         )
     model.compile(keras.optimizers.Adamax(config.rate, beta_2=0.98, epsilon=1e-6))

@@ -222,10 +222,11 @@ def _wrapped(
     def text() -> np.ndarray:
         return _pre_training_text(config, vocabulary)
 
-    def rows() -> np.ndarray:
+    def rows() -> tuple[np.ndarray, np.ndarray]:
         length = TASKS[run.task].length
         with native_silence():
-            return LabelledBatches(examples.train, vocabulary, length, 1).tokens
+            found = LabelledBatches(examples.train, vocabulary, length, 1)
+        return found.tokens, found.segments
 
     model = build(
         run.arm,

@@ -16,7 +16,7 @@ from experiments.kit import run_files
 from experiments.kit.encoder_tasks import other_tests, scores
 from experiments.kit.task_list import TASKS
 from rlm_tf.command_line.quiet import native_silence
-from rlm_tf.commands.encoders.examples import Examples
+from rlm_tf.commands.encoders.examples import Examples, label_units
 from rlm_tf.data import LabelledBatches, LabelledTexts, Vocabulary
 from rlm_tf.layers import TransformerEncoder
 from rlm_tf.models import SequenceClassifier
@@ -121,6 +121,7 @@ def finetune(
         pooling="mean" if recipe.pooling == "mean" else "cls",
         clip_norm=recipe.clip_norm,
         seed=seed,
+        **label_units(examples.train),
     )
     model, transform = wrap(classifier) if wrap else Wrapped(classifier, None)
     model.compile(adamax(recipe))

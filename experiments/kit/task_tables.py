@@ -38,11 +38,12 @@ def task_table(
         own = [row for row in rows if row["task"] == task]
         metric = next(iter(own[0]["test"]))
         arms = {
-            arm: _by_seeds([row for row in own if row["arm"] == arm], metric)
+            arm: every
             for arm in order
-            if any(row["arm"] == arm for row in own)
+            if (every := [row for row in own if row["arm"] == arm])
         }
-        for arm, found in arms.items():
+        for arm, every in arms.items():
+            found = _by_seeds(every, metric)
             lines.append(
                 (
                     task,
@@ -50,7 +51,7 @@ def task_table(
                     arm,
                     len(found),
                     with_deviation([row["score"] for row in found], 1),
-                    *(less(base, arms, found, "score", digits=1) for base in bases),
+                    *(_less(base, arms, arm, metric) for base in bases),
                     with_deviation([row["seconds"] for row in found], 0),
                     *([known.get((task, arm), "")] if known else []),
                 )
@@ -79,6 +80,29 @@ def mean_scores(rows: Sequence[Row]) -> dict[str, float]:
     }
     found["tf-idf"] = [row["peers"]["tfidf"][metric] for row in rows]
     return {name: 100 * float(np.mean(scores)) for name, scores in found.items()}
+
+
+def _less(base: str, arms: Mapping[str, Sequence[Row]], arm: str, metric: str) -> str:
+    """Returns how far an arm is above another, of a seed in restarts that both have."""
+    if arm == base or base not in arms:
+        return ""
+
+    def of(name: str) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = {}
+        for row in arms[name]:
+            found.setdefault(row["seed"], set()).add(row.get("restart", 0))
+        return found
+
+    groups = {}
+    for name, other in ((arm, of(base)), (base, of(arm))):
+        kept = [
+            row
+            for row in arms[name]
+            # Of a seed that the other has not at all, every one.
+            if row.get("restart", 0) in other.get(row["seed"], {row.get("restart", 0)})
+        ]
+        groups[name] = _by_seeds(kept, metric)
+    return less(base, groups, groups[arm], "score", digits=1)
 
 
 def _by_seeds(rows: Sequence[Row], metric: str) -> list[Row]:

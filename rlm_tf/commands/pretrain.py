@@ -1,10 +1,10 @@
 """Trains an encoder on a text, to be fine-tuned on few labelled examples.
 
     rlm_tf pretrain --text=FILE --output_dir=DIR --minutes=60
-    rlm_tf pretrain --text=FILE --output_dir=DIR --objective=masked
+    rlm_tf pretrain --text=FILE --output_dir=DIR --objective=electra
 
-Learns pieces of words, then predicts masked ones; by default a generator does that,
-and the encoder finds what it has replaced (ELECTRA), each with an optimiser of its
+Learns pieces of words, then predicts masked ones; with --objective=electra a generator
+does that, and the encoder finds what it has replaced, each with an optimiser of its
 own. Ends with DIR/report.html and DIR/saved_model, beside what n-grams reach. Killed or
 interrupted, the same command goes on. DIR is the --encoder of `rlm_tf finetune` and the
 --model of `rlm_tf fill_mask`.

@@ -161,6 +161,80 @@ def test_the_same_command_goes_on_or_is_done(small, trained, capsys):
         classifying.run(other)
 
 
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory) -> pathlib.Path:
+    """Tables of pairs: do both texts have one kind?"""
+    folder, rng = tmp_path_factory.mktemp("pairs"), np.random.default_rng(4)
+    kinds = [*_WORDS]
+    for name, number in (("train", 80), ("valid", 12)):
+        with open(folder / f"{name}.csv", "w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["one", "other", "same"])
+            for i in range(number):
+                first, second = kinds[i % 2], kinds[rng.integers(2)]
+                sentences = [_sentence(rng, kind) for kind in (first, second)]
+                table.writerow([*sentences, "yes" if first == second else "no"])
+    return folder
+
+
+@pytest.mark.slow
+def test_pairs_within_minutes_of_their_tables_alone(pairs, capsys):
+    """No text, a table to choose on, minutes; once more, and after a kill."""
+    folder = pairs / "out"
+    chosen = settings.ClassifierSettings(
+        train=str(pairs / "train.csv"),
+        valid=str(pairs / "valid.csv"),
+        text_column="one",
+        text_b_column="other",
+        label_column="same",
+        output_dir=str(folder),
+        minutes=0.1,
+        max_size=120,
+        width=8,
+        num_layers=1,
+    )
+    classifying.run(chosen)
+    plan = json.loads((folder / "encoder" / "plan.json").read_text())
+    assert plan["two_texts"] and plan["length"] == 64
+    written = json.loads((folder / "encoder" / "settings.json").read_text())
+    # The table is none of text.
+    assert written["valid"] is None
+    found = _report(folder)
+    assert "12 of " in " ".join(found["notes"])
+    served = using._signatures(str(folder))["classify"]
+    said = served(texts=["the ship"], texts_b=["a tree"])
+    assert said["labels"].numpy()[0] in (b"yes", b"no")
+    capsys.readouterr()
+    classifying.run(chosen)
+    assert capsys.readouterr().out.count("done before") == 2
+    # As a kill before the report leaves it.
+    (folder / "report.json").unlink()
+    classifying.run(chosen)
+    assert capsys.readouterr().out.count("done before") == 1
+    again = _report(folder)
+    assert again["accuracy"] == found["accuracy"]
+    # With other minutes it is another run.
+    other = dataclasses.replace(chosen, minutes=0.2)
+    with pytest.raises(ValueError, match=r"minutes was 0\.0\d* and is 0\.1"):
+        classifying.run(other)
+
+
+def test_tables_of_few_words_make_short_rows():
+    train, valid = b"a b c d " * 60, b"a b c d " * 10
+    assert classifying._row_length("x.csv", train, valid) == 32
+    with pytest.raises(ValueError, match=r"its \d+ words are too few .* give --text"):
+        classifying._row_length("x.csv", train[:40], valid[:28])
+
+
+def test_fewer_rows_than_a_batch_are_one(tmp_path):
+    chosen = settings.PretrainSettings(output_dir=str(tmp_path), length=16)
+    text = "\n".join(_sentence(np.random.default_rng(1), "sea") for _ in range(5))
+    run = pretraining.Run(chosen, tmp_path, (text.encode(), text.encode()))
+    rows, _ = run._rows(text.encode(), text.encode(), encoder_vocabulary(text, 120))
+    assert rows.batch_size == len(rows.tokens) < 16 and rows.steps == 1
+    assert "--batch_size is 16" in run.warnings[0]
+
+
 @pytest.mark.slow
 def test_lines_are_classified_and_masks_are_filled(trained, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("the old ship\na tree\n\n"))
@@ -175,8 +249,21 @@ def test_lines_are_classified_and_masks_are_filled(trained, capsys, monkeypatch)
             model=str(trained / "encoder"), text="the [MASK] ship and [MASK]", k=3
         )
     )
-    lines = capsys.readouterr().out.splitlines()
-    assert [len(line.split("  ")) for line in lines] == [3, 3]
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
+    assert [len(line.split("  ")) for line in lines] == [3, 3] and not shown.err
+    using.fill_mask(
+        settings.FillMaskSettings(
+            model=str(trained / "encoder"), text="the ship " * 200 + "[MASK]"
+        )
+    )
+    shown = capsys.readouterr()
+    assert not shown.out and "its end was left out" in shown.err
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the ship\n" + "a tree " * 300))
+    using.classify(settings.ClassifySettings(model=str(trained)))
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 2
+    assert "1 line longer than what is read" in shown.err
     for flag, model, wanted in (
         (using.fill_mask, trained, "fills no masks"),
         (using.classify, trained / "encoder", "is no classifier"),

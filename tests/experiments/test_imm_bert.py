@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from experiments.imm_bert import projecting
 from experiments.imm_bert import report as imm_bert_report
+from experiments.imm_bert.building import build
 from experiments.imm_bert.config import PRESETS as IMM_BERT
 from experiments.imm_bert.config import FinetuneConfig
 from experiments.imm_bert.training import runs_of as imm_bert_runs
+from rlm_tf.models import MaskedLanguageModel, SequenceClassifier
 from tests.data.text.test_word_pieces import WORDS
 from tests.experiments.binaries import run_binary
 from tests.experiments.task_rows import task_row
 from tests.layers.transformer.published import write_bert
+from tests.models.encoders.toy import encoder, texts
 
 
 def test_report_of_tasks_averages_restarts_and_pairs_seeds(tmp_path):
@@ -37,6 +42,18 @@ def test_report_of_tasks_averages_restarts_and_pairs_seeds(tmp_path):
     assert "| cola | accuracy | none | 1 | 52.0 |" in text and "| 52.1 ± 4 |" in text
 
 
+def test_arms_are_compared_in_restarts_that_both_have(tmp_path):
+    rows = [
+        task_row("none", 1, 0, 0.60),
+        task_row("none", 1, 1, 0.80),
+        task_row("none", 2, 0, 0.62),
+        task_row("mlm", 1, 0, 0.61),
+        task_row("mlm", 2, 0, 0.63),
+    ]
+    text = imm_bert_report.report(rows, tmp_path)
+    assert "| mlm | 2 | 62.0 ± 1.4 | +1.0 ± 0.0 |" in text
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -50,6 +67,23 @@ def test_mistakes_in_settings_of_imm_bert(change, message):
         config.check()
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(FinetuneConfig(), **change).check()
+
+
+def test_published_contexts_of_pairs_know_their_second_texts():
+    shared = encoder(num_segments=2)
+    tokens = texts()
+    segments = (np.arange(tokens.shape[1]) > 4).astype(np.int32) + 0 * tokens
+    model = build(
+        "imm-k5",
+        IMM_BERT["published"],
+        SequenceClassifier(shared, 2),
+        MaskedLanguageModel(shared),
+        text=tokens.ravel,
+        rows=lambda: (tokens, segments),
+        seed=1,
+    )
+    drawn = model.contexts.draw(tf.constant([7, 8]), tf.zeros([2, 5], tf.int64))
+    assert drawn.segments is not None and np.any(drawn.segments)
 
 
 def test_fine_tuning_needs_an_encoder(tmp_path):

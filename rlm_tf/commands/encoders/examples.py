@@ -162,6 +162,18 @@ def constant_peer(examples: Examples) -> np.ndarray:
     return np.full(len(examples.test), np.bincount(labels).argmax())
 
 
+def label_units(train: LabelledTexts) -> dict[str, float]:
+    """Returns mean and deviation of numbers, as `SequenceClassifier` takes them.
+
+    Nothing of classes; labels that are all one number have a deviation of 1.
+    """
+    if not train.is_regression:
+        return {}
+    deviation = float(np.std(train.labels, dtype=np.float64))
+    mean = float(np.mean(train.labels, dtype=np.float64))
+    return {"label_mean": mean, "label_scale": deviation or 1.0}
+
+
 def score_of(part: LabelledTexts, predictions: np.ndarray) -> float:
     """Returns accuracy; of numbers Spearman's correlation, 0 for a constant."""
     if not part.is_regression:

@@ -151,6 +151,7 @@ class Run:
             pooling="mean" if settings.pooling == "mean" else "cls",
             clip_norm=settings.clip_norm,
             seed=settings.seed,
+            **labelled.label_units(train),
         )
 
         def adamax(factor: float) -> keras.optimizers.Optimizer:

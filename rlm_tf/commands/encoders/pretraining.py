@@ -17,6 +17,7 @@ from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.encoders import fitting, pretraining_report
 from rlm_tf.commands.encoders.folder import (
     MODEL,
@@ -188,18 +189,26 @@ class Run:
             )
             print(f"  {self.notes[-1]}")
 
-        def segments(text: bytes, batch_size: int) -> Segments:
+        def segments(text: bytes) -> Segments:
             return Segments(
                 text,
                 vocabulary,
                 settings.length,
-                batch_size,
+                1,
                 documents=documents,
                 two_texts=settings.two_texts,
                 seed=settings.seed,
             )
 
-        return segments(train, settings.batch_size), segments(valid, 1)
+        rows = segments(train)
+        size = min(settings.batch_size, len(rows.tokens))
+        if size < settings.batch_size:
+            self.warnings.append(
+                f"the text makes {number_of('row', len(rows.tokens))} of "
+                f"{settings.length} tokens, all of which are a step (--batch_size is "
+                f"{settings.batch_size})"
+            )
+        return rows.in_batches_of(size), segments(valid)
 
     # === Training ===
 
@@ -221,7 +230,7 @@ class Run:
             generator_layers=settings.generator_layers,
             documents=rows.documents,
             length=settings.length,
-            batch_size=settings.batch_size,
+            batch_size=rows.batch_size,
             look=1,
             looks=1,
             warm_up=0,

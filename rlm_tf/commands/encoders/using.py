@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from rlm_tf.command_line.quiet import native_silence
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.encoders.folder import SAVED_MODEL
 from rlm_tf.commands.encoders.settings import ClassifySettings, FillMaskSettings
 from rlm_tf.serving.arguments import MAX_TEXT_BYTES
@@ -26,6 +27,8 @@ def fill_mask(settings: FillMaskSettings) -> None:
     found = signatures["fill_mask"](
         texts=tf.constant([settings.text]), k=tf.constant(settings.k)
     )
+    if found["cut"].numpy()[0]:
+        _warn("the text is longer than the encoder reads; its end was left out")
     tokens, probs = found["tokens"].numpy()[0], found["probabilities"].numpy()[0]
     for words, shares in zip(tokens, probs, strict=True):
         # A piece of blanks alone is shown as it is.
@@ -53,8 +56,10 @@ def classify(settings: ClassifySettings) -> None:
             f"--model={settings.model} tells pairs of texts, lines are one each; call "
             "its SavedModel."
         )
+    cut = 0
     for lines in _batches(settings.batch_size):
         found = function(texts=tf.constant(lines))
+        cut += int(found["cut"].numpy().sum())
         if "values" in found:
             print("\n".join(f"{value:.6g}" for value in found["values"].numpy()))
             continue
@@ -62,6 +67,14 @@ def classify(settings: ClassifySettings) -> None:
         for label, probability in zip(found["labels"].numpy(), best, strict=True):
             print(f"{label.decode()}\t{probability:.4f}")
         sys.stdout.flush()
+    if cut:
+        _warn(
+            f"{number_of('line', cut)} longer than what is read: the end was left out"
+        )
+
+
+def _warn(line: str) -> None:
+    print(f"warning: {line}", file=sys.stderr)
 
 
 def _text(piece: bytes) -> str:
@@ -85,10 +98,7 @@ def _batches(size: int) -> Iterator[list[str]]:
     for number, line in enumerate(sys.stdin, start=1):
         text = line.rstrip("\n").encode("utf-8", "surrogateescape")
         if len(text) > MAX_TEXT_BYTES:
-            print(
-                f"warning: line {number} is read up to {MAX_TEXT_BYTES:,} bytes",
-                file=sys.stderr,
-            )
+            _warn(f"line {number} is read up to {MAX_TEXT_BYTES:,} bytes")
         lines.append(text[:MAX_TEXT_BYTES].decode("utf-8", "ignore"))
         if len(lines) == size:
             yield lines

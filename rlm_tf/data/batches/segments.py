@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -106,6 +107,24 @@ class Segments:
         self.tokens = np.stack([tokens for tokens, _ in rows])
         self.segments = np.stack([segments for _, segments in rows])
         self.steps = len(rows) // batch_size
+
+    def in_batches_of(self, batch_size: int) -> Segments:
+        """Returns the same rows in batches of another size.
+
+        Raises:
+            ValueError: If there are fewer rows.
+        """
+        name = f"{type(self).__name__}.in_batches_of"
+        check_integer(name, "batch_size", batch_size, 1)
+        if batch_size > len(self.tokens):
+            raise ValueError(
+                f"{name}: `batch_size` must be at most {len(self.tokens)}, the number "
+                f"of rows, found {batch_size}."
+            )
+        found = copy.copy(self)
+        found.batch_size = batch_size
+        found.steps = len(self.tokens) // batch_size
+        return found
 
     # === Rows ===
 

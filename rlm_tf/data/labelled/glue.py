@@ -101,7 +101,7 @@ _TASKS: Mapping[str, _Task] = {
     ),
     "qqp": _Task(
         "QQP",
-        {"train": (_TSV[0], None), "dev": (_TSV[1], None)},
+        {"train": (_TSV[0], 363_846), "dev": (_TSV[1], 40_430)},
         ("question1", "question2"),
         "is_duplicate",
         {"0": "different", "1": "duplicate"},

@@ -9,11 +9,13 @@ import tensorflow as tf
 
 from rlm_tf.data.masking.mask_tokens import Scheme, mask_tokens
 from rlm_tf.data.text.special_tokens import special_ids
+from rlm_tf.data.text.tokenisation import WORD_PIECE_RULES
 from rlm_tf.data.text.vocabulary import Vocabulary
 from rlm_tf.host_tensors import host_tensor
 
-# What SentencePiece writes for a blank, with which words begin.
-_BLANK = "\u2581"
+# What SentencePiece writes for a blank, with which words begin; what WordPiece puts in
+# front of pieces that go on.
+_BLANK, _GOES_ON = "\u2581", "##"
 
 
 class Masking:
@@ -26,8 +28,10 @@ class Masking:
     Args:
         vocabulary: Of an encoder, see `encoder_vocabulary`.
         ratio: See `mask_tokens`.
-        scheme: Likewise.
-        whole_words: Whether words are masked whole. A word begins with a blank.
+        scheme: Likewise; where "bert" draws padding, which nobody would see, there is
+            [MASK].
+        whole_words: Whether words are masked whole: a word begins with a blank or, of
+            WordPiece, with a piece without ##.
         seed: Of the draws.
     """
 
@@ -46,7 +50,12 @@ class Masking:
         self.scheme = scheme
         self.whole_words = whole_words
         self.seed = seed
-        self._starts = np.array([t.startswith(_BLANK) for t in vocabulary.tokens])
+        # Pieces of words either say where words begin, or where they go on.
+        if vocabulary.rule in WORD_PIECE_RULES:
+            begins = [not token.startswith(_GOES_ON) for token in vocabulary.tokens]
+        else:
+            begins = [token.startswith(_BLANK) for token in vocabulary.tokens]
+        self._starts = np.array(begins)
 
     def __call__(self, element: Any, epoch: Any, step: Any) -> tuple[Any]:
         """Masks one batch.
@@ -82,7 +91,9 @@ class Masking:
             seed=seed,
         )
         positions = tf.cast(found.positions, tf.int32)
-        return ((tokens, found.tokens, positions, *segments),)
+        is_lost = found.positions & tf.equal(found.tokens, ids.padding)
+        shown = tf.where(is_lost, tf.cast(ids.mask, found.tokens.dtype), found.tokens)
+        return ((tokens, shown, positions, *segments),)
 
     def of_all(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Returns batches to evaluate on, masked alike in every pass."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from typing import Any
 
@@ -96,6 +97,12 @@ def read_backbone(folder: str | pathlib.Path) -> Any:
             f"TransformerEncoder.from_checkpoint: {folder} has no config.json; "
             "expected the folder of a BERT checkpoint."
         )
+    kind = _model_type(folder / "config.json")
+    if kind not in (None, "bert"):
+        raise ValueError(
+            f"TransformerEncoder.from_checkpoint: {folder} must be a BERT checkpoint, "
+            f'its config.json says "model_type": {kind!r}.'
+        )
     weights = ("model.safetensors", "model.weights.h5")
     if not any((folder / name).is_file() for name in weights):
         raise FileNotFoundError(
@@ -114,3 +121,14 @@ def read_backbone(folder: str | pathlib.Path) -> Any:
             f"TransformerEncoder.from_checkpoint: {folder} is no BERT checkpoint that "
             f"KerasHub reads: {reason}."
         ) from error
+
+
+def _model_type(path: pathlib.Path) -> str | None:
+    """Returns which network a configuration in Hugging Face's layout is of, or None."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        # KerasHub says what is wrong with it.
+        return None
+    kind = found.get("model_type") if isinstance(found, dict) else None
+    return None if kind is None else str(kind)

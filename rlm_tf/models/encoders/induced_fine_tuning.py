@@ -21,6 +21,7 @@ from rlm_tf.models.encoders.sequence_classifier import SequenceClassifier
 from rlm_tf.models.imm.in_batch_contexts import InBatchContexts
 from rlm_tf.models.imm.matching import Matching, Window
 from rlm_tf.nested_config import made_objects
+from rlm_tf.numerics import at_least_single
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import (
     Coefficient,
@@ -57,6 +58,7 @@ class InducedFineTuning(ObjectiveModel):
         classifier: The classifier.
         masked_model: A masked language model around the same encoder.
         restricted_model: P_hat of the next piece given the last one; None: no IMM.
+            `restricted=` means the same.
         contexts: `InBatchContexts`, whose predictions are those of the batch and of its
             bank, with dropout as in the main pass unless `pass_mode="evaluation"`
             (`separate_clipping` says nothing here, IMM is clipped apart anyway), of
@@ -94,6 +96,9 @@ class InducedFineTuning(ObjectiveModel):
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
+        if restricted_model is None:
+            # By its shorter name, too.
+            restricted_model = kwargs.pop("restricted", None)
         super().__init__(
             clip_norm=clip_norm, **{"dtype": classifier.dtype_policy, **kwargs}
         )
@@ -266,7 +271,8 @@ class InducedFineTuning(ObjectiveModel):
         segments = drawn.segments if has_segments else None
         logits = self.predictor.at(drawn.texts, drawn.places, segments=segments)
         size = self.masked_model.vocabulary_size
-        log_probs = tf.reshape(tf.nn.log_softmax(logits), [-1, contexts.k, size])
+        log_probs = tf.nn.log_softmax(at_least_single(logits))
+        log_probs = tf.reshape(log_probs, [-1, contexts.k, size])
         probs = self.restricted_model.probs(pieces)
         loss = induced_cross_entropy(probs, tf.transpose(log_probs, [1, 0, 2])).loss
         weights = tf.cast(drawn.known, tf.float32)

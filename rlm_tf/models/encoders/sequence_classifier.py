@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import (
@@ -45,6 +47,10 @@ class SequenceClassifier(ObjectiveModel):
         num_classes: C, at least 2; None: labels are numbers.
         dropout: Rate before both layers; None: that of the encoder.
         pooling: "cls" or "mean", over all that is no padding.
+        label_mean: Of labels that are numbers: what the head gives is in units of
+            `label_scale` from here, and so is the loss that is learnt from, so that
+            rates suit labels of any size. Those of the training labels are best.
+        label_scale: Their deviation, positive.
         seed: Of the first weights of the layers, and of dropout.
         **kwargs: Of `ObjectiveModel` and `keras.Model`.
 
@@ -59,10 +65,14 @@ class SequenceClassifier(ObjectiveModel):
         *,
         dropout: float | None = None,
         pooling: Pooling = "cls",
+        label_mean: float = 0.0,
+        label_scale: float = 1.0,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
+        check_range(name, -math.inf, math.inf, label_mean=label_mean)
+        check_range(name, float(np.finfo("f4").tiny), math.inf, label_scale=label_scale)
         check_option(name, "pooling", pooling, POOLINGS)
         if not isinstance(encoder, TransformerEncoder):
             raise ValueError(
@@ -78,6 +88,8 @@ class SequenceClassifier(ObjectiveModel):
         self.num_classes = num_classes
         self.dropout = dropout
         self.pooling = pooling
+        self.label_mean = label_mean
+        self.label_scale = label_scale
         self.seed = seed
         seeds, policy = Seeds(seed, self), self.dtype_policy
         rate = encoder.dropout if dropout is None else dropout
@@ -114,7 +126,10 @@ class SequenceClassifier(ObjectiveModel):
 
     @property
     def term_specs(self) -> list[TermSpec]:
-        return [TermSpec("squared_error" if self.is_regression else "nll")]
+        if not self.is_regression:
+            return [TermSpec("nll")]
+        # The metric is in units of labels, what is learnt from is not.
+        return [TermSpec("squared_error", self.label_scale**-2.0)]
 
     @property
     def parts(self) -> Mapping[str, Sequence[Any]]:
@@ -153,7 +168,9 @@ class SequenceClassifier(ObjectiveModel):
         hidden = self.dense_layer(self.dense_dropout(features, training=training))
         hidden = keras.activations.gelu(hidden, approximate=False)
         found = self.logits_layer(self.logits_dropout(hidden, training=training))
-        return found[:, 0] if self.is_regression else found
+        if not self.is_regression:
+            return found
+        return self.label_mean + self.label_scale * at_least_single(found[:, 0])
 
     # === Objective ===
 
@@ -192,6 +209,8 @@ class SequenceClassifier(ObjectiveModel):
             "num_classes": self.num_classes,
             "dropout": self.dropout,
             "pooling": self.pooling,
+            "label_mean": self.label_mean,
+            "label_scale": self.label_scale,
             "seed": self.seed,
         }
 

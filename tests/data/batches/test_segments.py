@@ -7,7 +7,9 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf.data import Masking, Segments, encoder_vocabulary, masked_count
+from rlm_tf.data.text.bert_vocabulary import bert_vocabulary
 from rlm_tf.training import ResumableBatches
+from tests.data.text import test_word_pieces as word_pieces
 
 _DOCUMENTS = [
     ["a first line of words", "and a second one", "third"],
@@ -166,3 +168,29 @@ def test_segments_go_along():
     ((x,),) = data.dataset.take(1)
     assert len(x) == 4 and all(part.shape == (3, 20) for part in x)
     assert x[3].dtype == tf.int32
+
+
+def test_whole_words_of_word_pieces(tmp_path):
+    word_pieces.write(tmp_path)
+    vocabulary = bert_vocabulary(tmp_path).vocabulary
+    ids = [vocabulary.encode("the ships sailed")] * 300
+    longest = len(ids[0])
+    goes_on = [vocabulary.tokens[i].startswith("##") for i in ids[0]]
+    assert any(goes_on)
+    rows = np.array([[2, *own, 3] for own in ids], np.int32)
+    masking = Masking(vocabulary, ratio=0.4, whole_words=True, seed=1)
+    ((_, _, positions),) = masking(tf.constant(rows), 0, 0)
+    inner = positions.numpy()[:, 1:-1]
+    # Every word is masked now and then, with all of its pieces.
+    assert (inner.sum(axis=0) > 0).all() and longest > 2
+    for place in np.flatnonzero(goes_on):
+        np.testing.assert_array_equal(inner[:, place], inner[:, place - 1])
+
+
+def test_no_padding_is_drawn_in_place_of_words():
+    tokens = np.tile(np.array([2, *range(5, 13), 3], np.int32), [2000, 1])
+    masking = Masking(_VOCABULARY, ratio=0.5, scheme="bert", seed=2)
+    masking.vocabulary_size = 6
+    ((_, shown, positions),) = masking(tf.constant(tokens), 0, 0)
+    drawn = shown.numpy()[positions.numpy() > 0]
+    assert not np.any(drawn == 0) and np.any(drawn == 1)

@@ -7,6 +7,7 @@ import gzip
 import pytest
 
 from rlm_tf.data import load_ag_news, load_glue, read_labelled
+from rlm_tf.data.labelled import glue
 
 _CSV = 'text,label,more\n"a, ""b""\nc",yes,1.5\n d ,no ,-2\n'
 
@@ -64,7 +65,7 @@ def _glue(tmp_path, folder, name, content):
     (tmp_path / "glue" / folder / name).write_text(content, "utf-8")
 
 
-def test_columns_are_found_by_their_names(tmp_path, caplog):
+def test_columns_are_found_by_their_names(tmp_path, caplog, monkeypatch):
     rows = "".join(f'{n}\tp\tis "{n}\tsaid {n}\t{n % 6 - 0.5}\n' for n in range(1500))
     titles = "index\tgenre\tsentence1\tsentence2\tscore\n"
     _glue(tmp_path, "STS-B", "dev.tsv", titles + rows)
@@ -76,6 +77,10 @@ def test_columns_are_found_by_their_names(tmp_path, caplog):
     # The published file has rows that lack columns.
     rows = "0\ta\tb\t1\n2\tc\n1\tc\td\t0\n"
     _glue(tmp_path, "QQP", "train.tsv", titles + rows)
+    with pytest.raises(ValueError, match="has 363,846 examples as published, found 2"):
+        load_glue("qqp", "train", tmp_path)
+    files = {"train": (("train.tsv",), 2)}
+    monkeypatch.setitem(glue._TASKS, "qqp", glue._TASKS["qqp"]._replace(files=files))
     found = load_glue("qqp", "train", tmp_path)
     assert "left out 1 broken rows" in caplog.text
     assert found.names == ("different", "duplicate") and found.labels.tolist() == [1, 0]

@@ -68,6 +68,12 @@ def test_mistakes(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="hidden_act 'relu'; expected one of gelu"):
         read_bert(tmp_path)
+    (tmp_path / "config.json").write_text(
+        json.dumps({**config, "hidden_act": "gelu", "model_type": "roberta"})
+    )
+    for read in (read_bert, TransformerEncoder.from_checkpoint):
+        with pytest.raises(ValueError, match=r"must be a BERT checkpoint, .*roberta"):
+            read(tmp_path)
     for text, message in (
         ("{bad", r"config\.json is damaged: Expecting"),
         ("[1, 2]", r"config\.json must be an object, found list"),

@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rlm_tf.models import SequenceClassifier, layerwise_decay
+from rlm_tf.models import (
+    Electra,
+    InBatchContexts,
+    InducedFineTuning,
+    MaskedLanguageModel,
+    SampledPrefixes,
+    SequenceClassifier,
+    layerwise_decay,
+)
 from rlm_tf.optimizers import LinearDecay
-from tests.models.encoders.toy import encoder, texts
+from rlm_tf.restricted import KneserNey
+from tests.models.encoders.toy import VOCABULARY, encoder, masked, texts
 from tests.references import transformer as reference
 from tests.references.layers import set_random_weights
 
@@ -161,3 +170,68 @@ def test_mistakes():
         make(1)
     with pytest.raises(ValueError, match="must be an rlm_tf"):
         SequenceClassifier(keras.layers.Dense(2), 2)
+
+
+# === Numbers ===
+
+
+def test_labels_of_any_size_are_learnt(tmp_path):
+    rng = np.random.default_rng(0)
+    tokens = texts(rows=32)
+    counts = np.count_nonzero(tokens > 12, axis=1)
+    labels = (100 + 10 * counts + rng.normal(size=32)).astype("float32")
+    mean, scale = float(labels.mean()), float(labels.std())
+
+    def fitted(**units):
+        model = SequenceClassifier(
+            encoder(), None, dropout=0.0, pooling="mean", **units
+        )
+        model.compile(keras.optimizers.Adamax(0.01), run_eagerly=True)
+        for _ in range(40):
+            logs = model.train_on_batch(tokens, labels, return_dict=True)
+        return model, logs
+
+    model, logs = fitted(label_mean=mean, label_scale=scale)
+    found = model.evaluate(tokens, labels, verbose=0, return_dict=True)
+    # Better than the mean, which is far from what a head reaches by itself.
+    assert found["squared_error"] < 0.8 * scale**2
+    said = model(tokens).numpy()
+    expected = np.mean((said - labels) ** 2)
+    assert found["squared_error"] == pytest.approx(expected, rel=1e-5)
+    assert found["loss"] == pytest.approx(expected / scale**2, rel=1e-5)
+    _, logs = fitted()
+    assert logs["squared_error"] > 10 * scale**2
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(tokens), said)
+    with pytest.raises(ValueError, match="`label_scale` must be finite and positive"):
+        SequenceClassifier(encoder(), None, label_scale=0.0)
+
+
+def test_half_precision_widens_losses():
+    shared = encoder(dtype="mixed_bfloat16")
+    classifier = SequenceClassifier(shared, 3, dropout=0.0)
+    masked_model = MaskedLanguageModel(shared)
+    tokens, shown, positions = masked(_TOKENS)
+    bigram = KneserNey(2).fit(tokens.ravel(), VOCABULARY).with_floor(1e-6)
+    x = (tokens, 0 * tokens, shown, positions)
+    for contexts in (SampledPrefixes(tokens, 2), InBatchContexts()):
+        model = InducedFineTuning(
+            classifier, masked_model, restricted=bigram, contexts=contexts
+        )
+        model.compile("adam", run_eagerly=True)
+        terms = model.objective_terms(x, _LABELS, None, training=True)
+        for name, term in terms.items():
+            assert term.loss.dtype == tf.float32, name
+            assert np.isfinite(term.loss).all(), name
+    electra = Electra(encoder(dtype="mixed_bfloat16"), encoder(dtype="mixed_bfloat16"))
+    number = SequenceClassifier(shared, None, label_mean=100.0)
+    assert number(tokens).dtype == tf.float32
+    for each, batch in (
+        (model, (x, _LABELS)),
+        (electra, ((tokens, shown, positions),)),
+        (masked_model, ((tokens, shown, positions),)),
+        (number, (tokens, np.arange(6, dtype="float32"))),
+    ):
+        each.compile("adam", run_eagerly=True)
+        assert np.isfinite(each.train_on_batch(*batch)).all()
