@@ -29,7 +29,9 @@ ABOUT = About(
 _MAIN = (_SMALL, _command("between", "1"), _command("steps", "1"))
 _MADE_BY: MadeBy = {
     "generators": _command("generators", "1,2,3"),
-    **dict.fromkeys(("detection", "ranking", "frequency", "sizes", "gradients"), _MAIN),
+    **dict.fromkeys(
+        ("detection", "ranking", "frequency", "sizes", "gradients", "updates"), _MAIN
+    ),
     "rates": (
         _command("rates", "9"),
         _command("rates", "9").replace(

@@ -60,6 +60,8 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         }
     if any("norm_generator_generator" in row["curve"] for row in main):
         found["gradients"] = gradients(main)
+    if any("update_generator" in row["curve"] for row in main):
+        found["updates"] = updates(main)
     if len({row["generator"] for row in main if "standalone" in row}) > 1:
         found["sizes"] = sizes(main)
     for name, chosen in (
@@ -264,6 +266,28 @@ def gradients(rows: Sequence[Row]) -> str:
             shown.append(with_deviation(found, 2) if found else "")
         lines.append((arm, generator, len(own), *shown))
     titles = ("arm", "layers of the generator", "seeds", *(t for _, t in of_terms))
+    return table(titles, lines)
+
+
+def updates(rows: Sequence[Row]) -> str:
+    """Returns medians over training of the rate in effect, and of clipped norms."""
+    parts = {"generator": "generator", "discriminator": "detector", "shared": "shared"}
+    names = [f"{of}_{part}" for of in ("update", "gradient_norm") for part in parts]
+    lines = []
+    for (arm, generator), own in cells(rows).items():
+        shown = []
+        for name in names:
+            scale = 1e4 if name.startswith("update") else 1.0
+            found = [
+                scale * np.median(r["curve"][name]) for r in own if name in r["curve"]
+            ]
+            shown.append(with_deviation(found, 2) if found else "")
+        lines.append((arm, generator, len(own), *shown))
+    titles = (
+        *("arm", "layers of the generator", "seeds"),
+        *(f"change of a weight and step, 1e-4, {title}" for title in parts.values()),
+        *(f"norm after clipping, {title}" for title in parts.values()),
+    )
     return table(titles, lines)
 
 
