@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -186,6 +187,27 @@ def test_labels_that_are_learnt_from(files, done, tmp_path, capsys):
         found["estimate"]["calibration"]["nll_after"]
         <= (found["estimate"]["calibration"]["nll_before"])
     )
+
+
+def test_predictions_below_a_threshold_are_blank(files, done, tmp_path, capsys):
+    folder = tmp_path / "out"
+    shutil.copytree(done, folder)
+    _, *before = _rows(done / "predictions.csv")
+    level = float(np.median([float(row[2]) for row in before]))
+    running.run(_settings(files, output_dir=str(folder), threshold=level))
+    assert " are left blank, less probable than " in capsys.readouterr().out
+    _, *rows = _rows(folder / "predictions.csv")
+    assert [row[2] for row in rows] == [row[2] for row in before]
+    blank = [not row[1] for row in rows]
+    # Only what is rounded to the level may be on either side.
+    expected = [not row[1] or float(row[2]) < level for row in before]
+    differ = [i for i in range(len(rows)) if blank[i] != expected[i]]
+    assert all(float(rows[i][2]) == round(level, 4) for i in differ) and any(blank)
+    loaded = tf.saved_model.load(str(folder / "saved_model"))
+    said = loaded.signatures["classify"](texts=tf.constant(_texts()))["labels"].numpy()
+    assert [not label for label in said] == blank
+    report = json.loads((folder / "report.json").read_text())
+    assert report["blank"] == sum(blank)
 
 
 def test_what_decides_a_document(done):
@@ -457,6 +479,7 @@ def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
         ({"use_labels": "both"}, "--use_labels=both needs --labels"),
         ({"encoder": "bag"}, "--encoder must be one of linear, averaged"),
         ({"label_weight": 0.0}, "--label_weight must be positive"),
+        ({"threshold": 1.0}, r"--threshold must lie in \[0, 1\), found 1"),
         ({"deletion_ratio": 1.0}, r"--deletion_ratio must lie in \[0, 1\)"),
         ({"epochs": 0}, "--epochs must be at least 1"),
         ({"learning_rate": 0.0}, "--learning_rate must be positive"),

@@ -27,6 +27,11 @@ def summary(results: dict[str, Any]) -> list[str]:
         f"seeds; the classifier says the same of {_percent(results['agreement'])} of "
         "them"
     ]
+    if results["settings"].get("threshold"):
+        lines.append(
+            f"{results['blank']:,} are left blank, less probable than "
+            f"{results['settings']['threshold']:g} (--threshold)"
+        )
     if "accuracy" in results:
         found = results["accuracy"]
         lines.append(

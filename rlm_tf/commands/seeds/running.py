@@ -40,7 +40,7 @@ _LEAST_JUDGED = 10
 # Settings that say nothing of what is trained.
 _NO_SETTINGS = (
     *("output_dir", "resume", "overwrite"),
-    *("labels", "to_label", "use_labels", "label_weight"),
+    *("labels", "to_label", "use_labels", "label_weight", "threshold"),
 )
 
 
@@ -215,7 +215,9 @@ class Run:
             if settings.use_labels == "estimate":
                 results["calibration"] = estimating.calibration(first.probs, truth)
         sure = final.probs.max(axis=1)
-        self._write_tables(corpus, matches, names, labels, sure, sample.rows)
+        told = np.where(sure < settings.threshold, -1, labels)
+        results["blank"] = int((told < 0).sum())
+        self._write_tables(corpus, matches, names, told, sure, sample.rows)
         self._write_model(rule, final)
         report.write(self.folder, results, sure)
         write_json(self.folder / RESULTS, results)
@@ -269,6 +271,7 @@ class Run:
         return found
 
     def _write_model(self, rule: SeedRule, outcome: SeedOutcome) -> None:
+        outcome.model.threshold = self.settings.threshold
         with naming(self.folder / _MODEL):
             outcome.model.save(self.folder / _MODEL)
         with native_silence():

@@ -62,6 +62,11 @@ class SeedClassifySettings:
     deletion_ratio: float | None = setting(
         None, "Share of the words that goes; none: the best one by the words' number."
     )
+    threshold: float = setting(
+        0.0,
+        "Predictions less probable than this are left blank, in predictions.csv and by "
+        "the SavedModel; numbers of the report are of all.",
+    )
     iterations: int = setting(5, "Of training on its own predictions.")
     epochs: int | None = setting(
         None, "Of each training; none: 8, or more where documents are few."
@@ -98,6 +103,8 @@ def check_seed_classify_settings(settings: SeedClassifySettings) -> None:
     ratio = settings.deletion_ratio
     if ratio is not None and not 0 <= ratio < 1:
         raise ValueError(f"--deletion_ratio must lie in [0, 1), found {ratio}.")
+    if not 0 <= settings.threshold < 1:
+        raise ValueError(f"--threshold must lie in [0, 1), found {settings.threshold}.")
     for name, least in (
         ("to_label", 1),
         ("iterations", 0),
