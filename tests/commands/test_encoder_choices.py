@@ -180,6 +180,14 @@ def test_peers_of_numbers_and_of_texts_without_words():
     np.testing.assert_array_equal(examples.linear_peer(empty).predictions, 1)
 
 
+def test_units_of_labels():
+    numbers = parts(np.array([1, 3], np.float32), ["a", "b"], ()).train
+    assert examples.label_units(numbers) == {"label_mean": 2.0, "label_scale": 1.0}
+    same = parts(np.full(3, 0.1, np.float32), ["a"] * 3, ()).train
+    assert examples.label_units(same)["label_scale"] == 1.0
+    assert examples.label_units(parts([0, 1], ["a", "b"]).train) == {}
+
+
 def test_the_verdict_names_the_better_one():
     given = parts([0, 1] * 8, ["good", "bad"] * 8)
     right = np.eye(2)[given.test.labels]

@@ -169,9 +169,10 @@ def label_units(train: LabelledTexts) -> dict[str, float]:
     """
     if not train.is_regression:
         return {}
-    deviation = float(np.std(train.labels, dtype=np.float64))
-    mean = float(np.mean(train.labels, dtype=np.float64))
-    return {"label_mean": mean, "label_scale": deviation or 1.0}
+    labels = np.asarray(train.labels, np.float64)
+    # Of equal numbers rounding would leave some.
+    deviation = float(np.std(labels)) if np.ptp(labels) else 1.0
+    return {"label_mean": float(np.mean(labels)), "label_scale": deviation}
 
 
 def score_of(part: LabelledTexts, predictions: np.ndarray) -> float:
