@@ -9,7 +9,7 @@ import math
 import os
 import pathlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,8 +127,10 @@ class TeacherPredictions:
                 f"{name}: `dropout` is for language models, and without `dynamic`."
             )
         with _written_beside(name, pathlib.Path(path)) as folder:
-            found = _predictions(teachers, batches, dynamic, dropout)
-            _write(name, found, batches, folder, k, temperature)
+            said = _predictions(teachers, batches, dynamic, dropout)
+            # Models are as they were at once, whatever happens.
+            with contextlib.closing(said) as found:
+                _write(name, found, batches, folder, k, temperature)
         return cls(path)
 
     @classmethod
@@ -283,7 +285,7 @@ def _predictions(
     batches: ContiguousBatches,
     dynamic: Any,
     dropout: Any,
-) -> Iterator[tuple[np.ndarray, tf.Tensor]]:
+) -> Generator[tuple[np.ndarray, tf.Tensor]]:
     """Gives places in the text, int `[M]`, and log-probabilities `[M, V]` there."""
     if isinstance(teachers, RestrictedTeacher):
         contexts = _contexts(batches, teachers.models[0].context_length)

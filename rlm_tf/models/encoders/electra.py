@@ -294,7 +294,7 @@ class Electra(ObjectiveModel):
             own = [
                 gradient
                 for gradient, variable in zip(gradients, variables, strict=True)
-                if owners[id(variable)] == part
+                if owners.get(id(variable)) == part
             ]
             norm = tf.cast(gradient_lists.global_norm(own), unit.dtype)
             metric.update_state(norm / unit)
