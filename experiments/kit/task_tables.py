@@ -72,14 +72,21 @@ def task_table(
 
 
 def mean_scores(rows: Sequence[Row]) -> dict[str, float]:
-    """Returns 100 times the mean score of each arm on one task, and of tf-idf."""
+    """Returns 100 times the mean score of each arm on one task, and of tf-idf.
+
+    Of seeds, as in the table: restarts are averaged before.
+    """
     metric = next(iter(rows[0]["test"]))
     found = {
-        arm: [row["test"][metric] for row in rows if row["arm"] == arm]
+        arm: _by_seeds([row for row in rows if row["arm"] == arm], metric)
         for arm in distinct(row["arm"] for row in rows)
     }
-    found["tf-idf"] = [row["peers"]["tfidf"][metric] for row in rows]
-    return {name: 100 * float(np.mean(scores)) for name, scores in found.items()}
+    means = {
+        arm: float(np.mean([row["score"] for row in own])) for arm, own in found.items()
+    }
+    first = {row["seed"]: row for row in reversed(rows)}
+    peers = [row["peers"]["tfidf"][metric] for row in first.values()]
+    return {**means, "tf-idf": 100 * float(np.mean(peers))}
 
 
 def _less(base: str, arms: Mapping[str, Sequence[Row]], arm: str, metric: str) -> str:
