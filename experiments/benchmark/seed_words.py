@@ -174,7 +174,8 @@ def _ours(
     names = [str(label) for label in range(int(labels.max()) + 1)]
 
     def make(own: int) -> Any:
-        return word_classifier("linear", reader, names, tokens=tokens, seed=own)
+        learnt = tokens[: len(texts)]
+        return word_classifier("linear", reader, names, tokens=learnt, seed=own)
 
     given = np.concatenate([labels, np.full(len(judged), -1)])
     supervision = SeedSupervision(

@@ -31,6 +31,9 @@ from experiments.kit.run_list import Run
 from experiments.kit.run_settings import text_digest, training_text
 from rlm_tf import load_model
 from rlm_tf.averaging import TwoTailedAveraging
+from rlm_tf.command_line import run_lock
+from rlm_tf.command_line.json_files import read_json, write_json
+from rlm_tf.command_line.same_settings import check_same_settings
 from rlm_tf.data import (
     ContiguousBatches,
     Corpus,
@@ -56,6 +59,8 @@ _MODEL, _PREDICTIONS = "model.keras", "predictions"
 _GROUPS = 4
 # Of what is compared with teachers token by token.
 _MOST_COMPARED = 40_000
+# What cross-fitted teachers do not depend on.
+_OF_STUDENT = ("arm", "seed", "weight", "coefficient", "lipschitz", "consistency")
 # Settings that say which runs there are.
 _LISTS = ("arms", "temperatures", "weights", "stage")
 
@@ -264,10 +269,31 @@ def places_of(run: LanguageRun, folder: pathlib.Path) -> list[pathlib.Path]:
 def _cross_fitted(
     run: LanguageRun, prepared: Prepared, folder: pathlib.Path
 ) -> TeacherPredictions:
-    """Trains a model without each fifth of the text, which it predicts then.
+    """Returns what models say of the fifth of the text that each has not seen.
 
     One set serves all seeds of students.
+
+    Raises:
+        ValueError: If there is one of other settings.
+        BlockingIOError: If another process makes it.
     """
+    shared = folder.parent / "folds"
+    own = {name: run.settings[name] for name in run.settings if name not in _OF_STUDENT}
+    with run_lock.held(shared.absolute()):
+        known = shared / "config.json"
+        if known.exists():
+            remedy = f"another --output_dir, or remove {shared}"
+            check_same_settings(read_json(known, remedy), own, str(known), remedy)
+        else:
+            shared.mkdir(parents=True, exist_ok=True)
+            write_json(known, own)
+        return _folds(run, prepared, folder)
+
+
+def _folds(
+    run: LanguageRun, prepared: Prepared, folder: pathlib.Path
+) -> TeacherPredictions:
+    """Trains a model without each fifth of the text, which it predicts then."""
     config, (corpus, text, _) = run.config, prepared
     is_dynamic = ARMS[run.arm].get("dynamic", False)
     name = f"dynamic-{_PREDICTIONS}" if is_dynamic else _PREDICTIONS

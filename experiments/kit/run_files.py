@@ -42,9 +42,13 @@ def check_converged(**measured: Any) -> None:
         )
 
 
+# Of studies whose runs train several models, in the folder of a run.
+TRAININGS = "trainings"
+
+
 def clear_run(folder: pathlib.Path) -> None:
     """Removes what a training run has written into its folder."""
-    for name in ("checkpoints", "tensorboard"):
+    for name in ("checkpoints", "tensorboard", TRAININGS):
         remove(folder / name)
     for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
         remove(folder / name)

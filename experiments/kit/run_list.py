@@ -93,6 +93,8 @@ def run_all(
                 row = {**found, "name": run.name, "settings": run.settings}
                 row = with_nulls(row)
                 results.write(run.name, row)
+                # Large, and of no use once there is a row.
+                run_files.remove(output / run.name / run_files.TRAININGS)
                 rows.append(row)
             del prepared
     run_workers.tell(None)

@@ -22,7 +22,7 @@ from rlm_tf.labelling import (
     rule_statistics,
     seed_places,
 )
-from rlm_tf.labelling.seed_tokens import words_of
+from rlm_tf.labelling.seed_tokens import first_words, words_of
 from rlm_tf.models import (
     SeedOutcome,
     SeedSupervision,
@@ -93,7 +93,9 @@ def read_split(name: str, config: SeedStudyConfig, seed: int) -> SeedData:
         who: seed_places(words, documents.texts, config.length, own)
         for who, own in labels.items()
     }
-    found = rule_statistics(published, documents.texts, matches)
+    # Of as much of a document as is read, as `rlm_tf seed_classify` has it.
+    read = [first_words(text, config.length) for text in seen]
+    found = rule_statistics(published, read, published.match(seen))
     return SeedData(
         name,
         documents,
@@ -161,7 +163,7 @@ def supervision_of(
             config.encoder,  # type: ignore[arg-type]
             data.reader,
             data.documents.class_names,
-            tokens=data.tokens,
+            tokens=data.tokens[data.pool],
             learning_rate=config.rate,
             dropout=dropout,
             seed=own,
@@ -220,11 +222,19 @@ def run_arm(
 
 
 def scores(truth: np.ndarray, said: np.ndarray) -> dict[str, float]:
-    """Returns micro and macro F1, in percent."""
+    """Returns micro and macro F1, in percent.
+
+    Documents of which nothing is said (-1) count as wrong, not as one more class.
+    """
+    of = {"micro": None, "macro": np.unique(truth)}
     return {
         average: 100
-        * float(sklearn.metrics.f1_score(truth, said, average=average, zero_division=0))
-        for average in ("micro", "macro")
+        * float(
+            sklearn.metrics.f1_score(
+                truth, said, labels=labels, average=average, zero_division=0
+            )
+        )
+        for average, labels in of.items()
     }
 
 
@@ -294,7 +304,9 @@ def bootstrap_difference(
 
 
 def told_difference(
-    own: Sequence[Mapping[str, Any]], base: Sequence[Mapping[str, Any]] | None
+    own: Sequence[Mapping[str, Any]],
+    base: Sequence[Mapping[str, Any]] | None,
+    field: str = "right",
 ) -> str:
     """Returns `mean ± two standard errors` of accuracies less another arm's.
 
@@ -304,12 +316,13 @@ def told_difference(
     Args:
         own: Rows with `seed`, and `right` as `packed` makes it.
         base: Likewise, of the other arm; None: there are none.
+        field: Where in a row the documents are; rows without it are left out.
     """
     known = {row["seed"]: row for row in base or ()}
     pairs = [
-        (unpacked(row["right"]), unpacked(known[row["seed"]]["right"]))
+        (unpacked(row[field]), unpacked(known[row["seed"]][field]))
         for row in own
-        if row["seed"] in known
+        if field in row and field in known.get(row["seed"], {})
     ]
     if not pairs:
         return ""

@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.paired import less
+from experiments.kit.seed_procedure import told_difference
 from experiments.seed_backdoor.config import DEFENCES
 
 Row = Mapping[str, Any]
@@ -45,6 +46,21 @@ def groups(rows: Sequence[Row], name: str, share: float) -> dict[str, list[Row]]
     }
 
 
+def _less(
+    every: Mapping[str, Sequence[Row]], own: Sequence[Row], field: str, bits: str
+) -> str:
+    """Returns how far a defence is above none: over seeds and documents.
+
+    Rows from before documents were kept are compared over seeds alone.
+    """
+    base = every.get(_BASE)
+    if own is base:
+        return ""
+    if all(bits in row for row in (*own, *(base or ()))):
+        return told_difference(own, base, bits)
+    return less(_BASE, every, own, field, digits=1)
+
+
 def defences(rows: Sequence[Row]) -> str:
     """Returns what each defence costs and saves."""
     lines = []
@@ -59,9 +75,9 @@ def defences(rows: Sequence[Row]) -> str:
                         defence,
                         len(own),
                         with_deviation([row["clean"] for row in own], 1),
-                        less(_BASE, every, own, "clean", digits=1),
+                        _less(every, own, "clean", "clean_right"),
                         with_deviation([row["success"] for row in own], 1),
-                        less(_BASE, every, own, "success", digits=1),
+                        _less(every, own, "success", "attacked"),
                         with_deviation([row["target_anyway"] for row in own], 1),
                         with_deviation([row["auroc"] for row in own], 3),
                     )

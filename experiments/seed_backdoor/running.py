@@ -17,7 +17,7 @@ from experiments.kit import machine
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.seed_documents import SeedDocuments, read_documents
-from experiments.kit.seed_procedure import drawn
+from experiments.kit.seed_procedure import drawn, packed
 from experiments.seed_backdoor.config import DEFENCES, GRID, BackdoorConfig
 from rlm_tf.labelling import WordList, select_confident
 from rlm_tf.layers import AveragedWords, WordDeletion
@@ -180,6 +180,8 @@ def _defended(
     return {
         **found,
         "clean": 100 * float(np.mean(clean == data.truth)),
+        "clean_right": packed(clean == data.truth),
+        "attacked": packed(attacked == data.target),
         "success": 100 * float(np.mean(attacked == data.target)),
         # Without the trigger as many are taken for the target.
         "target_anyway": 100

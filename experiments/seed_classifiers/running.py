@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from experiments.kit import machine, seed_procedure
+from experiments.kit import machine, run_files, seed_procedure
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.seed_procedure import SeedData, packed, read_split, scores
 from experiments.seed_classifiers.config import GRID, LISTS, PEERS, ClassifiersConfig
 from experiments.seed_classifiers.peers import peer
+from rlm_tf.command_line.json_files import write_json
 
 NEEDS = ("name", "set", "arm", "seed", "stage", "judged", "held_out")
 
@@ -32,12 +33,13 @@ def runs_of(config: ClassifiersConfig, seeds: list[int]) -> list[Run]:
                 given = dataclasses.asdict(own) | {"sets": name, "arms": arm}
                 for each in LISTS:
                     given.pop(each)
+                settings = {**given, "seed": seed}
                 found.append(
                     Run(
                         _name(own, name, arm, seed),
-                        {**given, "seed": seed},
+                        settings,
                         data,
-                        functools.partial(_row, own, name, arm, seed),
+                        functools.partial(_row, own, name, arm, seed, settings),
                         NEEDS,
                     )
                 )
@@ -65,10 +67,13 @@ def _row(
     name: str,
     arm: str,
     seed: int,
+    settings: dict[str, Any],
     data: SeedData,
     folder: pathlib.Path,
 ) -> dict[str, Any]:
     began = time.perf_counter()
+    # Whose trainings there are.
+    write_json(folder / "config.json", settings)
     found = (
         _peer(arm, data, seed)
         if arm in PEERS
@@ -100,7 +105,7 @@ def _trained(
         config,
         data,
         seed,
-        folder / "trainings",
+        folder / run_files.TRAININGS,
         pool=config.pool,
         dropout=config.dropout,
     )

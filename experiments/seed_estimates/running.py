@@ -99,7 +99,12 @@ def _without(config: EstimatesConfig, data: SeedData, seed: int) -> dict[str, An
     found: dict[str, Any] = {}
     for name, kind in (("plain", None), ("seeds", "seeds"), ("random", "random")):
         probs = supervision_of(
-            config, data, seed, select="all", iterations=0
+            config,
+            data,
+            seed,
+            select="all",
+            iterations=0,
+            epochs=_epochs(config, labels),
         ).cross_fitted(
             tokens,
             labels,
@@ -124,6 +129,12 @@ def _without(config: EstimatesConfig, data: SeedData, seed: int) -> dict[str, An
     }
 
 
+def _epochs(config: EstimatesConfig, labels: np.ndarray) -> int:
+    """Returns passes over labels, of few more, as `rlm_tf seed_classify` has it."""
+    steps = -(-int((labels >= 0).sum()) // config.batch_size)
+    return min(max(config.epochs, -(-config.least_steps // steps)), _MOST_EPOCHS)
+
+
 # === Intervals ===
 
 
@@ -137,16 +148,13 @@ def _ours(
 ) -> SeedOutcome:
     """Returns our procedure on labels of the pool."""
     rows = np.flatnonzero(data.pool)
-    # Few labels are passed over more often.
-    steps = -(-int((labels >= 0).sum()) // config.batch_size)
-    epochs = min(max(config.epochs, -(-config.least_steps // steps)), _MOST_EPOCHS)
     return supervision_of(
         config,
         data,
         seed,
         select="all",
         deletion=deletion_of(deletion, data.ratio),
-        epochs=epochs,
+        epochs=_epochs(config, labels),
     ).fit(
         data.tokens[rows],
         labels,

@@ -57,7 +57,8 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         "deletion": _deletion(rows),
         "left_out": _left_out(rows),
     }
-    fine = [row for row in rows if row["set"] == "20news-fine"]
+    own = [row for row in rows if row["view"] == _VIEW]
+    fine = [row for row in own if row["set"] == "20news-fine"]
     if fine:
         found["fine"] = _fine(fine[0])
     return found

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.kit import machine
+from experiments.kit import machine, run_files
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.seed_documents import SeedDocuments, read_documents
 from experiments.kit.seed_procedure import deletion_of, drawn, packed, scores
 from experiments.seed_transformer.config import ARMS, GRID, TransformerConfig
 from experiments.seed_transformer.encoders import Read, classifier, read_encoder
+from rlm_tf.command_line.json_files import write_json
 from rlm_tf.labelling import (
     best_deletion_ratio,
     rule_statistics,
@@ -66,12 +67,13 @@ def runs_of(config: TransformerConfig, seeds: list[int]) -> list[Run]:
         for seed in seeds:
             for arm in config.arms:
                 chosen = {"sets": name, "arms": arm}
+                settings = {**common, **chosen, "seed": seed}
                 found.append(
                     Run(
                         f"{name}-{arm}-seed{seed}",
-                        {**common, **chosen, "seed": seed},
+                        settings,
                         read,
-                        functools.partial(_row, config, name, arm, seed),
+                        functools.partial(_row, config, name, arm, seed, settings),
                         NEEDS,
                     )
                 )
@@ -104,10 +106,13 @@ def _row(
     name: str,
     arm: str,
     seed: int,
+    settings: dict[str, Any],
     data: Prepared,
     folder: pathlib.Path,
 ) -> dict[str, Any]:
     began = time.perf_counter()
+    # Whose trainings there are.
+    write_json(folder / "config.json", settings)
     truth = data.documents.labels
     rng = np.random.default_rng(seed)
     judged = drawn(truth, np.ones(len(truth), bool), _JUDGED, rng)
@@ -121,7 +126,7 @@ def _row(
         starts=data.starts[pool],
         spared=data.reader.spared,
         probe_tokens=None if read is None else read[pool],
-        folder=folder / "trainings",
+        folder=folder / run_files.TRAININGS,
     )
     chosen = outcome.selected
     wrong = data.labels[pool][chosen] != truth[pool][chosen]

@@ -31,8 +31,9 @@ def seed_agreement(rule: SeedRule, matches: Matches) -> SeedAgreement:
 
     Two seeds of a document, each right with probability a, are of one class with
     probability a^2 + (1 - a)^2 / (C - 1), which is solved for a (Dawid and Skene 1979
-    with one rate for all). Seeds that go together for another reason than the class
-    make it too kind, documents about two things too harsh.
+    with one rate for all). Seeds at one place, such as `game*` and `games`, are two
+    that agree, one of two classes two that do not. Seeds that go together for another
+    reason than the class make it too kind, documents about two things too harsh.
 
     Args:
         rule: The rule.

@@ -123,7 +123,8 @@ class SeedRule:
 
     def _given(self, own: str, texts: Sequence[str]) -> list[str]:
         name = type(self).__name__
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
+        if not is_list or not all(isinstance(text, str) for text in texts):
             raise ValueError(
                 f"{name}: seeds of the class {own!r} must be a list of texts, found "
                 f"{texts!r}."

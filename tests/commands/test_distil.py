@@ -19,6 +19,8 @@ from rlm_tf.commands.distillation.settings import (
     check_distil_settings,
 )
 from rlm_tf.commands.model_folder import VOCABULARY
+from rlm_tf.commands.settings import TrainSettings
+from rlm_tf.commands.training import reading
 from rlm_tf.data import Corpus, Vocabulary
 from rlm_tf.distillation import SelfSupervised
 from rlm_tf.evaluation import expected_calibration_error, token_fidelity
@@ -270,6 +272,86 @@ def test_words_beside_a_model_are_its_words(settings, tmp_path, monkeypatch):
     assert running._corpus("ptb", corpus.vocabulary) is corpus
     with pytest.raises(ValueError, match="--corpus=ptb has another vocabulary than --"):
         running._corpus("ptb", vocabulary)
+
+
+def test_what_a_finished_run_lacks_is_exported(settings, tmp_path, capsys):
+    running.run(settings)
+    capsys.readouterr()
+    other = dataclasses.replace(settings, export=str(tmp_path / "elsewhere"))
+    running.run(other)
+    shown = capsys.readouterr().out
+    assert "done before" in shown and "served: " in shown
+    served = tf.saved_model.load(str(tmp_path / "elsewhere"))
+    assert served.signatures
+    # As a kill behind the export leaves it.
+    (tmp_path / "run" / "results.json").unlink()
+    running.run(settings)
+    assert "| student " in capsys.readouterr().out
+    # Another teacher at the same place is no other run's, unless all is replaced.
+    _classifier(5, 9).save(tmp_path / "a.keras")
+    with pytest.raises(ValueError, match="teacher_sha256 was "):
+        running.run(settings)
+    running.run(dataclasses.replace(settings, overwrite=True))
+    assert "| student " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["floats", "probabilities"])
+def test_labels_may_be_floats_or_probabilities(kind):
+    def of(split):
+        x, y = split
+        return x, y.astype("float32") if kind == "floats" else np.eye(3)[y]
+
+    found = distil(
+        _teacher(),
+        _classifier(3, 2),
+        of(_TRAIN),
+        valid=of(_VALID),
+        epochs=1,
+        batch_size=10,
+        verbose=0,
+    )
+    plain = distil(
+        _teacher(),
+        _classifier(3, 2),
+        _TRAIN,
+        valid=_VALID,
+        epochs=1,
+        batch_size=10,
+        verbose=0,
+    )
+    assert found.rows[0].score == plain.rows[0].score
+    with pytest.raises(ValueError, match="labels whole numbers or probabilities"):
+        distil(
+            _teacher(),
+            _classifier(3, 2),
+            _TRAIN,
+            valid=(_VALID[0], _VALID[1] + 0.5),
+            epochs=1,
+            verbose=0,
+        )
+
+
+def test_a_folders_text_is_read_as_it_was_trained_on(tmp_path):
+    names = {}
+    for name, line in (("text", "a b c"), ("valid", "b a b"), ("test", "c c a")):
+        path = tmp_path / f"{name}.txt"
+        path.write_text(f"{line}\n" * 400)
+        names[name] = str(path)
+    texts = reading.read_texts(TrainSettings(**names))
+    written = {**names, "text_sha256": reading.digest_of(texts)}
+    vocabulary = Vocabulary.build(b"a b c " * 9, "words")
+    corpus = running._as_trained("d", written, vocabulary)
+    shown = [vocabulary.decode(getattr(corpus, split)[:3]) for split in reading.SPLITS]
+    assert [line.split() for line in shown] == [
+        ["a", "b", "c"],
+        ["b", "a", "b"],
+        ["c", "c", "a"],
+    ]
+    (tmp_path / "test.txt").write_text("other\n" * 400)
+    with pytest.raises(ValueError, match="was trained on another text than"):
+        running._as_trained("d", written, vocabulary)
+    with pytest.raises(ValueError, match="does not say what it was trained on"):
+        running._as_trained("d", None, None)
 
 
 def test_mistakes(settings):

@@ -24,6 +24,7 @@ from rlm_tf.commands.seeds import (
     settings,
     training,
 )
+from rlm_tf.commands.seeds import report as report_of_seeds
 from rlm_tf.labelling import SeedRule
 
 _WORDS = {
@@ -207,7 +208,57 @@ def test_predictions_below_a_threshold_are_blank(files, done, tmp_path, capsys):
     said = loaded.signatures["classify"](texts=tf.constant(_texts()))["labels"].numpy()
     assert [not label for label in said] == blank
     report = json.loads((folder / "report.json").read_text())
-    assert report["blank"] == sum(blank)
+    # Texts without a word are not counted.
+    assert report["blank"] == sum(blank) - sum(not row[1] for row in before)
+
+
+def test_labels_of_texts_without_words_and_files_without_labels(files, tmp_path):
+    rule = SeedRule(_SEEDS)
+    given = _settings(files, deletion="none", iterations=0, epochs=1, length=20)
+    texts = ["the ship", "a tree", "ship sail", "leaf tree", ""] * 3
+    trainer = training.Trainer(given, rule, texts, rule.match(texts), tmp_path)
+    truth = np.array([0, 1, 0, 1, 0] * 3)
+    said = trainer.judged_with_labels(truth, "d")
+    assert ((said < 0) == np.array([not text for text in texts])).all()
+    sample = estimating.Sample(np.arange(5), np.array([0, 0, 1, 1, -1] * 3))
+    found = estimating.accuracy(said, truth, [sample])
+    assert found["labels"] == 12
+    nothing = np.where(said < 0, truth, -1)
+    assert estimating.accuracy(said, nothing, [sample]) is None
+    empty = tmp_path / "empty.csv"
+    empty.write_text("id,label\nd0,\n")
+    with pytest.raises(ValueError, match="no document has a label; fill in"):
+        running.run(_settings(files, labels=str(empty), output_dir=str(tmp_path / "o")))
+
+
+def test_strata_without_labels_join_their_neighbours():
+    assert estimating._joined(np.array([1, 0, 2, 0])).tolist() == [0, 1, 1, 1]
+    assert estimating._joined(np.array([0, 0, 3])).tolist() == [0, 0, 0]
+    assert estimating._joined(np.array([1, 1])).tolist() == [0, 1]
+    # Sure documents, of which there are many, are right; unsure ones are not.
+    rng = np.random.default_rng(0)
+    strata = np.repeat(np.arange(4), [20, 20, 20, 340])
+    right = rng.random(400) < np.array([0.4, 0.6, 0.8, 1.0])[strata]
+    values = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        rows = np.concatenate(
+            [rng.choice(np.flatnonzero(strata == s), 2) for s in range(4)]
+        )
+        truth = np.full(400, -1)
+        own = rng.permutation(rows)[:4]
+        truth[own] = np.where(right[own], 0, 1)
+        found = estimating.accuracy(
+            np.zeros(400, int), truth, [estimating.Sample(rows, strata)]
+        )
+        values.append(found["value"])
+    # A simple sample of as many from each would say 0.7.
+    assert abs(np.mean(values) - right.mean()) < 0.1
+
+
+def test_what_files_cannot_hold_is_put_into_them_otherwise():
+    assert report_of_seeds.printable("a\0b \ud83d") == "a\ufffdb ?"
+    assert report_of_seeds._short("x\ud83d y") == "x? y"
 
 
 def test_what_decides_a_document(done):
@@ -479,6 +530,7 @@ def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
         ({"use_labels": "both"}, "--use_labels=both needs --labels"),
         ({"encoder": "bag"}, "--encoder must be one of linear, averaged"),
         ({"label_weight": 0.0}, "--label_weight must be positive"),
+        ({"deletion": "none", "deletion_ratio": 0.5}, "is of --deletion=random, found"),
         ({"threshold": 1.0}, r"--threshold must lie in \[0, 1\), found 1"),
         ({"deletion_ratio": 1.0}, r"--deletion_ratio must lie in \[0, 1\)"),
         ({"epochs": 0}, "--epochs must be at least 1"),

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from experiments.kit import seed_procedure
+from experiments.kit.rows import Rows
+from experiments.kit.run_list import run_all
 from experiments.kit.seed_config import ARMS, SeedStudyConfig
 from experiments.kit.seed_documents import planted, read_documents
 from experiments.kit.seed_list import PLANTED
@@ -19,6 +21,7 @@ from experiments.seed_backdoor.report import tables as backdoor_tables
 from experiments.seed_classifiers import report as classifiers_report
 from experiments.seed_classifiers.config import PRESETS as CLASSIFIERS
 from experiments.seed_classifiers.peers import peer
+from experiments.seed_classifiers.running import runs_of as classifier_runs
 from experiments.seed_estimates import running as estimates
 from experiments.seed_estimates.config import PRESETS as ESTIMATES
 from experiments.seed_labels.config import PRESETS as LABELS
@@ -311,6 +314,31 @@ def test_tables_of_probes_and_triggers():
         "| copies | 3 | 90.0 ± 0.0 | +0.0 ± 0.0 | 10.0 ± 0.0 | **-85.0 ± 0.0** |"
         in (backdoor_tables(rows)["defences"])
     )
+
+
+def test_who_says_nothing_is_wrong_and_no_class():
+    truth, said = np.array([0, 0, 1, 1]), np.array([0, -1, 1, 1])
+    found = seed_procedure.scores(truth, said)
+    # F1 of 2/3 and of 1.
+    assert found["macro"] == pytest.approx(100 * (2 / 3 + 1) / 2)
+    assert found["micro"] == pytest.approx(75.0)
+
+
+def test_trainings_of_other_settings_are_refused(tmp_path):
+    config = dataclasses.replace(CLASSIFIERS["smoke"], arms=("vanilla",), epochs=1)
+    (run,) = classifier_runs(config, [1])
+    folder = tmp_path / "out" / run.name
+    run.train(run.prepare(), folder)
+    # As a kill before the row leaves it.
+    assert (folder / "trainings").is_dir()
+    results = Rows(tmp_path / "results")
+    (other,) = classifier_runs(dataclasses.replace(config, epochs=2), [1])
+    with pytest.raises(ValueError, match="is of a run with other settings: epochs"):
+        run_all([other], tmp_path / "out", results, True)
+    (row,) = run_all([other], tmp_path / "out", results, False)
+    assert row["settings"]["epochs"] == 2
+    # Of no use beside the row.
+    assert not (folder / "trainings").exists()
 
 
 # === Settings, and from end to end ===

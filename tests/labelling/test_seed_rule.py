@@ -122,6 +122,8 @@ def test_ties():
         ({"a": ["b"], "c": []}, "the class 'c' has no seed"),
         ({"a": ["b"], "c": [" "]}, "the class 'c' has no seed"),
         ({"a": ["b"], "c": "word"}, "'c' must be a list of texts, found 'word'"),
+        ({"a": ["b"], "c": 5}, "'c' must be a list of texts, found 5"),
+        ({"a": ["b"], "c": {"d": 1}}, "'c' must be a list of texts, found {"),
         ({"a": ["b"], "c": [3]}, r"'c' must be a list of texts, found \[3\]"),
     ],
 )

@@ -15,6 +15,7 @@ from rlm_tf.commands.distillation import training
 from rlm_tf.commands.distillation.results import Distilled, Row, price_of
 from rlm_tf.distillation import KD
 from rlm_tf.evaluation import expected_calibration_error, fidelity
+from rlm_tf.host_tensors import host_tensor
 from rlm_tf.models import Distillation, StudentOrientedTeacher
 from rlm_tf.models.distillation.trained_classifier import classifier_of
 from rlm_tf.training import ResumableBatches
@@ -40,6 +41,7 @@ def distil_classifier(
     verbose: int,
 ) -> Distilled:
     """See `rlm_tf.commands.distil.distil`."""
+    held = _checked_held(valid if test is None else test)
     teachers = [classifier_of(teacher) for teacher in teachers]
     optimizer = optimizer or keras.optimizers.Adam(RATE)
     keras.utils.set_random_seed(seed)
@@ -73,7 +75,6 @@ def distil_classifier(
             name=name,
             verbose=verbose,
         )
-    held = valid if test is None else test
     said = _probs(teachers, held[0])
     rows = [
         _row("teacher", teachers, held, None),
@@ -96,16 +97,38 @@ def _batches(train: Any, batch_size: int, seed: int) -> ResumableBatches:
             f"{len(labels)}."
         )
 
+    # Captured, not copied into graphs.
+    inputs, classes = host_tensor(x), host_tensor(labels)
+
     def elements(epoch: tf.Tensor, start: tf.Tensor) -> tf.data.Dataset:
         own = tf.stack([tf.constant(seed, tf.int64), epoch])
         order = tf.random.experimental.stateless_shuffle(tf.range(len(x)), own)
         ids = tf.data.Dataset.from_tensor_slices(order).skip(start * batch_size)
-        inputs, classes = tf.constant(x), tf.constant(labels)
         return ids.batch(batch_size).map(
             lambda ids: ((tf.gather(inputs, ids), ids), tf.gather(classes, ids))
         )
 
     return ResumableBatches(elements, steps=-(-len(x) // batch_size))
+
+
+def _checked_held(held: tuple[Any, Any]) -> tuple[Any, np.ndarray]:
+    """Returns examples and their classes, int `[N]`, before anything is trained.
+
+    Of probabilities of classes the most probable counts.
+
+    Raises:
+        ValueError: If labels are no classes, or not as many as examples.
+    """
+    x, labels = held[0], np.asarray(held[1])
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        labels = labels.argmax(axis=1)
+    labels = labels.reshape(-1)
+    if len(labels) != len(x) or not np.all(labels == np.floor(labels)):
+        raise ValueError(
+            "distil: what is judged on must be (x, labels) of as many, labels whole "
+            f"numbers or probabilities of classes; found {len(x)} and {len(labels)}."
+        )
+    return x, labels.astype(np.int64)
 
 
 def _probs(models: Sequence[keras.Model], x: Any) -> np.ndarray:
@@ -123,7 +146,7 @@ def _row(
     held: tuple[Any, Any],
     teacher: np.ndarray | None,
 ) -> Row:
-    x, labels = held[0], np.asarray(held[1]).reshape(-1)
+    x, labels = held
     probs = _probs(models, x)
     own = np.maximum(probs[np.arange(len(labels)), labels], 1e-300)
     one = tf.constant(np.asarray(x)[:1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -25,10 +26,17 @@ from rlm_tf.data.text.corpora import encoded_corpus
 from rlm_tf.distillation import KD
 from rlm_tf.file_errors import naming
 from rlm_tf.loading import load_model
+from rlm_tf.serving import export_classifier, export_language_model
+from rlm_tf.serving.export_path import check_export_path
 
 _RESULTS = "results.json"
 _STUDENT = "student.keras"
-_FILES = (_RESULTS, _STUDENT, VOCABULARY, "alone", "student", "predictions")
+_FILES = (
+    *(_RESULTS, _STUDENT, VOCABULARY, "alone", "student", "predictions"),
+    "teachers.json",
+)
+# What `rlm_tf train` has read, of its settings.
+_OF_TEXT = ("text", "valid", "test", "count_text", "most_megabytes")
 # Settings that say nothing of what is trained.
 _NO_SETTINGS = ("output_dir", "export", "resume", "overwrite")
 _ARRAYS = tuple(f"{kind}_{split}" for split in reading.SPLITS for kind in "xy")
@@ -51,12 +59,22 @@ def _run(settings: DistilSettings, folder: pathlib.Path) -> None:
         data, digest = _arrays(settings)
     else:
         teachers, vocabulary, text = _teachers(settings)
-        corpus = _corpus(str(settings.corpus or text), vocabulary)
+        corpus = (
+            _corpus(settings.corpus, vocabulary)
+            if settings.corpus is not None
+            else _as_trained(settings.teacher[0], text, vocabulary)
+        )
         data, digest = {"train": corpus}, _digest(corpus.train)
     if _is_done(settings, folder, digest):
         print(read_json(folder / _RESULTS, "give --overwrite", ["table"])["table"])
         print(f"done before: {folder} (--overwrite distils anew)")
+        if not pathlib.Path(str(settings.export)).exists():
+            _export(load_model(folder / _STUDENT, compile=False), data, settings)
+            print(f"served: {settings.export}")
         return
+    trained_before = settings.resume and (folder / _STUDENT).exists()
+    if not trained_before:
+        check_export_path(str(settings.export), settings.overwrite)
     if settings.digits:
         from rlm_tf.commands.distillation import digits_demo
 
@@ -80,7 +98,6 @@ def _run(settings: DistilSettings, folder: pathlib.Path) -> None:
         losses=[(KD(temperature), settings.weight)],
         student_weight=settings.student_weight,
         epochs=settings.epochs,
-        export=settings.export,
         optimizer=optimizer,
         folder=folder,
         batch_size=settings.batch_size,
@@ -89,7 +106,7 @@ def _run(settings: DistilSettings, folder: pathlib.Path) -> None:
         seed=settings.seed,
         verbose=1,
     )
-    _finish(found, data.get("train"), folder, settings)
+    _finish(found, data, folder, settings)
 
 
 def _is_done(settings: DistilSettings, folder: pathlib.Path, digest: str) -> bool:
@@ -99,23 +116,58 @@ def _is_done(settings: DistilSettings, folder: pathlib.Path, digest: str) -> boo
         for name, value in dataclasses.asdict(settings).items()
         if name not in _NO_SETTINGS
     }
+    # What files hold, not where they are; of earlier versions nobody knows.
+    held = {
+        f"{name}_sha256": _digest_of_models(paths)
+        for name, paths in (
+            ("teacher", settings.teacher),
+            ("student", (str(settings.student),)),
+        )
+    }
     return claim(
         folder / SETTINGS,
-        {**wanted, "text_sha256": digest},
+        {**wanted, **held, "text_sha256": digest},
         _FILES,
         result=_RESULTS,
         overwrite=settings.overwrite,
         resume=settings.resume,
+        defaults=held,
     )
 
 
+def _digest_of_models(paths: Sequence[str]) -> str:
+    """Returns a digest of the files of models, and of those in folders."""
+    digest = hashlib.sha256()
+    for path in map(pathlib.Path, paths):
+        files = sorted(path.rglob("*.keras")) if path.is_dir() else [path]
+        for file in files:
+            if file.is_file():
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _export(student: Any, data: dict[str, Any], settings: DistilSettings) -> None:
+    """Exports a student; what an ended process has left there is replaced."""
+    corpus, path = data.get("train"), str(settings.export)
+    with native_silence():
+        if isinstance(corpus, Corpus):
+            export_language_model(student, corpus.vocabulary, path, overwrite=True)
+        else:
+            export_classifier(student, path, overwrite=True)
+
+
 def _finish(
-    found: Distilled, corpus: Any, folder: pathlib.Path, settings: DistilSettings
+    found: Distilled,
+    data: dict[str, Any],
+    folder: pathlib.Path,
+    settings: DistilSettings,
 ) -> None:
+    corpus = data.get("train")
     with naming(folder / _STUDENT):
         found.student.save(folder / _STUDENT)
     if isinstance(corpus, Corpus):
         corpus.vocabulary.save(folder / VOCABULARY)
+    _export(found.student, data, settings)
     table = found.table()
     rows = [row._asdict() for row in found.rows]
     write_json(folder / _RESULTS, {"table": table, "rows": rows})
@@ -131,11 +183,11 @@ def _finish(
 
 def _teachers(
     settings: DistilSettings,
-) -> tuple[list[keras.Model], Vocabulary | None, str | None]:
-    """Returns the teachers, their vocabulary, and the text of the first."""
+) -> tuple[list[keras.Model], Vocabulary | None, dict[str, Any] | None]:
+    """Returns the teachers, their vocabulary, and settings of the first folder."""
     models: list[keras.Model] = []
     vocabulary: Vocabulary | None = None
-    text: str | None = None
+    text: dict[str, Any] | None = None
     for path in settings.teacher:
         is_folder = pathlib.Path(path).is_dir()
         own: Vocabulary | None
@@ -157,7 +209,7 @@ def _teachers(
             written = read_json(
                 pathlib.Path(path) / SETTINGS, "train it again", ["text"]
             )
-            text = written["text"]
+            text = written
     return models, vocabulary, text
 
 
@@ -179,6 +231,34 @@ def _first_difference(found: Vocabulary, expected: Vocabulary) -> str:
         if own != other:
             return f"token {place} is {own!r} and {other!r}"
     return f"there are {len(found):,} and {len(expected):,} tokens"
+
+
+def _as_trained(
+    folder: str, written: dict[str, Any] | None, vocabulary: Vocabulary | None
+) -> Corpus:
+    """Returns the text of a folder's training in the splits that it had there.
+
+    Raises:
+        ValueError: If there is no folder, or a file of it is another one now.
+    """
+    if written is None or vocabulary is None:
+        raise ValueError(
+            f"--teacher={folder} does not say what it was trained on; give --corpus."
+        )
+    known = {name: written[name] for name in _OF_TEXT if name in written}
+    texts = reading.read_texts(TrainSettings(**known))
+    digest = written.get("text_sha256")
+    if digest is not None and digest != reading.digest_of(texts):
+        raise ValueError(
+            f"--teacher={folder} was trained on another text than {known['text']} is "
+            "now; give --corpus."
+        )
+    paths = {
+        split: str(known.get(name) or known["text"])
+        for split, name in zip(reading.SPLITS, ("text", "valid", "test"), strict=True)
+    }
+    with native_silence():
+        return encoded_corpus(known["text"], texts.splits, vocabulary, paths)
 
 
 def _corpus(name: str, vocabulary: Vocabulary | None) -> Corpus:

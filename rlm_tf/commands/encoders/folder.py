@@ -95,6 +95,18 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
     )
 
 
+def encoder_digest(path: str | pathlib.Path) -> str:
+    """Returns the digest of the weights' file of an encoder's folder.
+
+    Raises:
+        ValueError: If no command has written one there.
+    """
+    if is_published(path):
+        return _sha256(weights_of(path))
+    folder = check_encoder_folder("encoder", str(path), "rlm_tf pretrain")
+    return _sha256(folder / MODEL)
+
+
 def _sha256(path: pathlib.Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

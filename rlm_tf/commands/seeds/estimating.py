@@ -89,11 +89,12 @@ def sample_of(probs: np.ndarray, labels: np.ndarray, count: int, seed: int) -> S
 
 def accuracy(
     labels: np.ndarray, truth: np.ndarray, samples: Sequence[Sample]
-) -> dict[str, float]:
+) -> dict[str, float] | None:
     """Returns the estimate of the accuracy from what a person has labelled.
 
-    Labels of documents of a sample and others are pooled by stratum; without any of the
-    samples they are a simple sample, and so they are taken where a stratum has none.
+    Labels of documents of a sample and others are pooled by stratum; a stratum without
+    any is put to the next one. Without any of the samples they are a simple sample.
+    None where nothing can be judged.
 
     Args:
         labels: int `[N]`, predictions, -1: none, of which nothing is asked.
@@ -101,18 +102,32 @@ def accuracy(
         samples: What may have been asked, the likeliest first.
     """
     rows = np.flatnonzero((truth >= 0) & (labels >= 0))
+    if not len(rows):
+        return None
     right = labels[rows] == truth[rows]
-    for sample in samples:
-        strata = sample.strata
+    asked = [own for own in samples if np.isin(rows, own.rows).any()]
+    whole = [own for own in asked if set(own.strata[rows]) >= set(own.strata) - {-1}]
+    if asked:
+        strata = (whole or asked)[0].strata
         sizes = np.bincount(strata[strata >= 0])
-        drawn = np.bincount(strata[rows], minlength=len(sizes))
-        if np.isin(rows, sample.rows).any() and (drawn > 0).all():
-            found = accuracy_from_labels(right, strata[rows], sizes)
-            break
+        group = _joined(np.bincount(strata[rows], minlength=len(sizes)))
+        sizes = np.bincount(group, sizes).astype(int)
+        found = accuracy_from_labels(right, group[strata[rows]], sizes)
     else:
         number = int((labels >= 0).sum())
         found = accuracy_from_labels(right, np.zeros(len(rows), int), [number])
     return {"labels": len(rows), **found._asdict()}
+
+
+def _joined(drawn: np.ndarray) -> np.ndarray:
+    """Returns groups of neighbouring strata that have a label each, int `[S]`.
+
+    Args:
+        drawn: Labels of each stratum, int `[S]`, in order of confidence.
+    """
+    # A group ends with a stratum that has labels.
+    ends = np.cumsum(drawn > 0)
+    return np.minimum(ends - (drawn > 0), ends[-1] - 1)
 
 
 def calibration(probs: np.ndarray, truth: np.ndarray) -> dict[str, float] | None:

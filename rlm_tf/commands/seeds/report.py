@@ -255,8 +255,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def printable(text: str) -> str:
+    """Returns a text that files of UTF-8 hold, and tables read."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
 def _short(text: str) -> str:
-    text = " ".join(text.split())
+    text = " ".join(printable(text).split())
     return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}..."
 
 

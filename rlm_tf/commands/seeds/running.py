@@ -19,9 +19,15 @@ from rlm_tf.command_line.json_files import write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim, remove_all
 from rlm_tf.command_line.written_files import write_beside
+from rlm_tf.commands.encoders.folder import encoder_digest
 from rlm_tf.commands.seeds import estimating, looking, report
 from rlm_tf.commands.seeds.reading import Corpus, read_corpus, read_labels, read_rule
-from rlm_tf.commands.seeds.settings import RESULTS, SETTINGS, SeedClassifySettings
+from rlm_tf.commands.seeds.settings import (
+    KINDS,
+    RESULTS,
+    SETTINGS,
+    SeedClassifySettings,
+)
 from rlm_tf.commands.seeds.training import Trainer
 from rlm_tf.file_errors import naming
 from rlm_tf.labelling import Matches, SeedRule
@@ -86,6 +92,11 @@ class Run:
         given = dataclasses.asdict(self.settings)
         wanted = {name: given[name] for name in given if name not in _NO_SETTINGS}
         wanted["text_sha256"] = corpus.digest
+        defaults: dict[str, Any] = {}
+        if self.settings.encoder not in KINDS:
+            # What is in the folder now; of earlier versions nobody knows.
+            wanted["encoder_sha256"] = encoder_digest(self.settings.encoder)
+            defaults["encoder_sha256"] = wanted["encoder_sha256"]
         seeds: dict[str, list[str]] = {name: [] for name in rule.class_names}
         for own in rule.seeds:
             seeds[rule.class_names[own.class_index]].append(own.text)
@@ -97,6 +108,7 @@ class Run:
             result=RESULTS,
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,
+            defaults=defaults,
         )
         # What is measured may be asked for anew, with labels; trainings are kept.
         remove_all(self.folder, (RESULTS,))
@@ -108,6 +120,11 @@ class Run:
             ValueError: If no document, or of a class none, has a label, or too few have
                 true ones.
         """
+        if truth is not None and not (truth >= 0).any():
+            raise ValueError(
+                f"--labels={self.settings.labels}: no document has a label; fill in "
+                "the column `label`."
+            )
         if truth is not None and self.settings.use_labels == "both":
             given = int((truth >= 0).sum())
             if given < _LEAST_JUDGED:
@@ -120,7 +137,11 @@ class Run:
         if dead:
             self.warnings.append(f"no document has the seeds {', '.join(dead)}")
         stops = english_stop_words()
-        plain = [seed.text for seed in rule.seeds if {*seed.tokens} <= {*stops}]
+        plain = [
+            seed.text
+            for seed in rule.seeds
+            if seed.tokens and not seed.is_prefix and {*seed.tokens} <= {*stops}
+        ]
         if plain:
             self.warnings.append(f"stop words tell no class: {', '.join(plain)}")
         for text, names in rule.shared_seeds.items():
@@ -211,12 +232,15 @@ class Run:
             )
             # An earlier run may have asked for as many as there are labels.
             earlier = asked(count=max(int((truth >= 0).sum()), 1))
-            results["accuracy"] = estimating.accuracy(own, truth, [sample, earlier])
+            found = estimating.accuracy(own, truth, [sample, earlier])
+            if found is not None:
+                results["accuracy"] = found
             if settings.use_labels == "estimate":
                 results["calibration"] = estimating.calibration(first.probs, truth)
         sure = final.probs.max(axis=1)
         told = np.where(sure < settings.threshold, -1, labels)
-        results["blank"] = int((told < 0).sum())
+        # Those without a word not counted.
+        results["blank"] = int(((told < 0) & (labels >= 0)).sum())
         self._write_tables(corpus, matches, names, told, sure, sample.rows)
         self._write_model(rule, final)
         report.write(self.folder, results, sure)
@@ -298,7 +322,9 @@ class Run:
         )
         header = ("id", "label", "probability", "seed_label")
         _write_csv(self.folder / _PREDICTIONS, itertools.chain([header], rows))
-        own = [(corpus.ids[row], corpus.texts[row]) for row in asked.tolist()]
+        # What a spreadsheet and `--labels` can read.
+        texts = [report.printable(corpus.texts[row]) for row in asked.tolist()]
+        own = zip((corpus.ids[row] for row in asked.tolist()), texts, strict=True)
         _write_csv(self.folder / _TO_LABEL, [("id", "text"), *own])
 
 

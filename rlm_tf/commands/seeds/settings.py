@@ -103,6 +103,10 @@ def check_seed_classify_settings(settings: SeedClassifySettings) -> None:
     ratio = settings.deletion_ratio
     if ratio is not None and not 0 <= ratio < 1:
         raise ValueError(f"--deletion_ratio must lie in [0, 1), found {ratio}.")
+    if ratio is not None and settings.deletion != "random":
+        raise ValueError(
+            f"--deletion_ratio is of --deletion=random, found {settings.deletion}."
+        )
     if not 0 <= settings.threshold < 1:
         raise ValueError(f"--threshold must lie in [0, 1), found {settings.threshold}.")
     for name, least in (

@@ -111,6 +111,7 @@ class Trainer:
             trained = load_encoder(settings.encoder)
             self.reader = TextReader(trained.vocabulary, settings.length)
             self._trained = encoder_of(trained.model)
+        self._texts = texts
         self.prepared = self._prepare(texts)
         # Counted once, and not for each training.
         self._idf = None
@@ -162,6 +163,13 @@ class Trainer:
             return Prepared(placed, tokens, places, None, has_words)
         found = seed_pieces(self.rule, reader.words, tokens, whose)
         return Prepared(placed, tokens, found.places, found.starts, has_words)
+
+    def _seed_places(self, labels: np.ndarray) -> np.ndarray:
+        """Returns where seeds of labels are, bool `[N, T]`."""
+        tokens, words = self.prepared.tokens, self.reader.words
+        if isinstance(words, WordList):
+            return seed_places(self.rule, self._texts, tokens.shape[1], labels)
+        return seed_pieces(self.rule, words, tokens, labels).places
 
     def describe(self) -> str:
         """Returns what is going to be trained, in a line."""
@@ -278,6 +286,8 @@ class Trainer:
             )
             rows = np.flatnonzero(of == fold)
             found[rows] = outcome.probs[rows].argmax(axis=1)
+        # Of a text without a word nothing is said.
+        found[~self.prepared.has_words] = -1
         return found
 
     def _fit(
@@ -287,13 +297,17 @@ class Trainer:
         truth: np.ndarray | None = None,
     ) -> SeedOutcome:
         data, labels, weights = self.prepared, self.labels, None
+        places = data.places
         if truth is not None:
             labels = np.where(truth >= 0, truth, labels)
             weights = np.where(truth >= 0, self.settings.label_weight, 1.0)
+            if self.settings.deletion == "seeds":
+                # Those of the label that is learnt.
+                places = self._seed_places(labels)
         return supervision.fit(
             data.placed,
             labels,
-            places=data.places,
+            places=places,
             starts=data.starts,
             spared=self.reader.spared,
             weights=weights,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import collections
+import hashlib
 import os
 import unicodedata
 from collections.abc import Iterator
@@ -223,3 +224,12 @@ def _scripts(sample: str) -> str:
         if count >= 0.005 * total
     ]
     return ", ".join(shares)
+
+
+def digest_of(texts: Texts) -> str:
+    """Returns a digest of all splits, and of what may be counted."""
+    digest = hashlib.sha256()
+    for text in (*texts.splits.values(), texts.counted or b""):
+        digest.update(len(text).to_bytes(8, "little"))
+        digest.update(text)
+    return digest.hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import pathlib
 import time
 from typing import Any
@@ -124,7 +123,7 @@ class Run:
         }
         if wanted["dropouts"] is not None:
             wanted["dropouts"] = list(wanted["dropouts"])
-        wanted["text_sha256"] = _digest(texts)
+        wanted["text_sha256"] = reading.digest_of(texts)
         return claim(
             self.folder / SETTINGS,
             wanted,
@@ -361,14 +360,6 @@ class Run:
             return None
         measured.log_probs["dynamic evaluation"], rate = found
         return rate
-
-
-def _digest(texts: reading.Texts) -> str:
-    digest = hashlib.sha256()
-    for text in (*texts.splits.values(), texts.counted or b""):
-        digest.update(len(text).to_bytes(8, "little"))
-        digest.update(text)
-    return digest.hexdigest()
 
 
 def _size(folder: pathlib.Path) -> int:

@@ -65,6 +65,11 @@ class WordTable(tf.Module):
                 default_value=UNKNOWN,
             )
 
+    def ids(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the ids of texts, int32 `[N, (T)]`."""
+        words = cut_words(tf.convert_to_tensor(strings, tf.string))
+        return words.with_flat_values(self._table.lookup(words.flat_values))
+
     def rows(self, strings: tf.Tensor, length: int | None = None) -> tf.Tensor:
         """Returns texts as rows of ids, int32 `[N, length]`.
 
@@ -72,8 +77,7 @@ class WordTable(tf.Module):
             strings: `[N]`, any bytes.
             length: Longer ones are cut; None: as long as the longest, one at least.
         """
-        words = cut_words(tf.convert_to_tensor(strings, tf.string))
-        ids = words.with_flat_values(self._table.lookup(words.flat_values))
+        ids = self.ids(strings)
         if length is not None:
             return ids.to_tensor(PADDING, shape=[None, length])
         found = ids.to_tensor(PADDING)

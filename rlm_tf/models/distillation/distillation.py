@@ -160,9 +160,9 @@ class Distillation(ObjectiveModel):
 
     @property
     def term_specs(self) -> list[TermSpec]:
-        specs = [
-            TermSpec("cross_entropy", self.student_weight, trained=self._learns_labels)
-        ]
+        # Evaluation has nothing else to go by.
+        weight = self.student_weight if self._learns_labels else 1.0
+        specs = [TermSpec("cross_entropy", weight, trained=self._learns_labels)]
         return specs + [
             TermSpec(name, coefficient, evaluated=False)
             for name, coefficient in zip(self.names, self.coefficients, strict=True)

@@ -105,8 +105,8 @@ class Documents(NamedTuple):
         """
         weights = None
         if self.weights is not None:
-            # What is learnt of a document that had no label weighs as any other.
-            weights = np.where(self.labels[rows] >= 0, self.weights[rows], 1.0)
+            # What is learnt of a document but its own label weighs as any other.
+            weights = np.where(self.labels[rows] == labels, self.weights[rows], 1.0)
         own = DocumentBatches(
             self.placed, labels, batch_size, rows=rows, weights=weights, seed=seed
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pathlib
+import shutil
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -143,6 +144,8 @@ def train(
             folder / _WEIGHTS, {str(i): w for i, w in enumerate(model.get_weights())}
         )
         _write(folder / _SAID, said._asdict())
+        # Nothing goes on from there any more.
+        shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     return model, said
 
 

@@ -147,9 +147,12 @@ class ReaderTable(tf.Module):
             whole: Whether rows have all of the length; else that of the longest text.
         """
         if self._words is not None:
-            tokens = self._words.rows(strings)
-            cut = tf.reduce_any(tokens[:, self._length :] != PADDING, axis=1)
-            tokens = tokens[:, : self._length]
+            ids = self._words.ids(strings)
+            cut = ids.row_lengths() > self._length
+            # One long text makes no room for all.
+            tokens = ids[:, : self._length].to_tensor(PADDING)
+            missing = tf.maximum(1 - tf.shape(tokens)[1], 0)
+            tokens = tf.pad(tokens, [[0, 0], [0, missing]], constant_values=PADDING)
         else:
             special = self._special.value
             found = encoded_rows(self._pieces, special, strings, None, self._length)

@@ -155,6 +155,7 @@ def test_without_a_weight_of_labels_there_need_be_none():
     # Labels that there are, are measured, not learnt.
     found = model.evaluate(_X, _LABELS, verbose=0, return_dict=True)
     assert set(found) == {"loss", "cross_entropy", "accuracy"}
+    assert found["loss"] == found["cross_entropy"] > 0
     logs = model.fit(_X, _LABELS, verbose=0).history
     assert set(logs) == {"loss", "kd", "accuracy"}
     needing = _student(_make("DecoupledKD"), _network(5, 1), student_weight=0.0)
