@@ -96,8 +96,26 @@ class ExpectedCalibrationError(keras.metrics.Metric):
         return {**super().get_config(), "bins": self.bins}
 
 
+class _OfProbabilities(keras.metrics.Mean):
+    """A mean over predictions, of any leading axes.
+
+    Args:
+        name: Of the metric.
+        dtype: Dtype or policy of the accumulators.
+    """
+
+    def get_config(self) -> dict[str, Any]:
+        return {"name": self.name, "dtype": self.dtype}
+
+
+def _of_label(labels: tf.Tensor, probs: tf.Tensor) -> tf.Tensor:
+    """Returns the probability of each label, `[...]` of `[..., K]`."""
+    labels = tf.cast(labels, tf.int32)
+    return tf.gather(probs, labels, axis=-1, batch_dims=labels.shape.rank)
+
+
 @keras.saving.register_keras_serializable("rlm_tf")
-class BrierScore(keras.metrics.Mean):
+class BrierScore(_OfProbabilities):
     """`rlm_tf.evaluation.brier_score` of everything since the last reset.
 
     Args:
@@ -121,25 +139,9 @@ class BrierScore(keras.metrics.Mean):
             sample_weight: `[...]`; None: each counts once.
         """
         probs = tf.convert_to_tensor(probs)
-        labels = tf.cast(labels, tf.int32)
-        own = tf.gather(probs, labels, axis=-1, batch_dims=labels.shape.rank)
+        own = _of_label(labels, probs)
         distances = tf.reduce_sum(probs**2, axis=-1) - 2 * own + 1
         super().update_state(*flat(distances, sample_weight))
-
-    def get_config(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype}
-
-
-class _OfProbabilities(keras.metrics.Mean):
-    """A mean over predictions, of any leading axes.
-
-    Args:
-        name: Of the metric.
-        dtype: Dtype or policy of the accumulators.
-    """
-
-    def get_config(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype}
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -160,9 +162,7 @@ class NegativeLogLikelihood(_OfProbabilities):
         self, labels: tf.Tensor, probs: tf.Tensor, sample_weight: Any = None
     ) -> None:
         """Adds predictions; arguments as of `BrierScore`."""
-        probs = tf.convert_to_tensor(probs)
-        labels = tf.cast(labels, tf.int32)
-        own = tf.gather(probs, labels, axis=-1, batch_dims=labels.shape.rank)
+        own = _of_label(labels, tf.convert_to_tensor(probs))
         super().update_state(*flat(-tf.math.log(own), sample_weight))
 
 
