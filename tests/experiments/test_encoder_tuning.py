@@ -105,9 +105,9 @@ def test_hours_of_pre_training_and_of_table_a2(tmp_path):
     # Rows of two are timed, a step has eight of them.
     assert found["hours_here"] == pytest.approx(8 * found["step_seconds"] / 3600)
     tuning = found["tuning"]
-    # Three rates, two decays, three warm-ups, five numbers of epochs.
-    assert tuning["settings"] == 90
-    passes = 18 * (2 + 3 + 5 + 10 + 20)
+    # Three rates, four sizes of batches, two decays, three warm-ups, five epochs.
+    assert tuning["settings"] == 360
+    passes = 72 * (2 + 3 + 5 + 10 + 20)
     assert tuning["hours_of_all"] == pytest.approx(passes * tuning["hours_of_a_pass"])
     shown = electra_report.projections([found])
-    assert shown.splitlines()[-1].startswith("| x |") and "| 90 |" in shown
+    assert shown.splitlines()[-1].startswith("| x |") and "| 360 |" in shown
