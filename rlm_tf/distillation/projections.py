@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
+from rlm_tf.distillation.precision import single_precision
 from rlm_tf.distillation.regressor import Shape, projection, regressor
 from rlm_tf.distillation.strategy import Strategy
 from rlm_tf.objectives import feature_distillation as features
@@ -114,6 +115,7 @@ class VariationalInformation(Strategy):
         check_range(type(self).__name__, 2 * _LEAST_VARIANCE, 1e30, variance=variance)
         self.variance = variance
 
+    @single_precision()
     def build(self, teacher_shape: Shape, student_shape: Shape) -> None:
         channels = teacher_shape[-1]
         # A dense layer acts on each pixel alone.

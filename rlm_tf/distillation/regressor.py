@@ -7,9 +7,12 @@ from typing import Any
 
 import keras
 
+from rlm_tf.distillation.precision import single_precision
+
 Shape = Sequence[int | None]
 
 
+@single_precision()
 def regressor(
     name: str, student: Shape, teacher: Shape, *, relu: bool
 ) -> keras.Sequential:
@@ -71,6 +74,7 @@ def _convolution(name: str, student: Shape, teacher: Shape) -> keras.Layer:
     )
 
 
+@single_precision()
 def projection(name: str, shape: Shape, width: int) -> keras.Sequential:
     """Returns a trained linear map of features to vectors, built.
 

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from rlm_tf.distillation.precision import single_precision
 from rlm_tf.typing import LossOutput
 
 
@@ -16,7 +17,8 @@ class Strategy(keras.Layer, keras.distillation.DistillationLoss):
     A subclass computes losses by example in `losses_of`, and makes what it trains
     itself (projections) in `build(teacher_shape, student_shape)`. It trains in
     `rlm_tf.models.Distillation` and, if it needs outputs alone, in Keras' `Distiller`,
-    which averages over the batch.
+    which averages over the batch. It computes in float32 at least, also beside networks
+    that compute in half precision.
 
     Args:
         teacher_layer_name: The teacher's layer; None: its output. In `Distillation` a
@@ -40,7 +42,8 @@ class Strategy(keras.Layer, keras.distillation.DistillationLoss):
         student_layer_name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        with single_precision():
+            super().__init__(**kwargs)
         if (teacher_layer_name is None) != (student_layer_name is None):
             raise ValueError(
                 f"{type(self).__name__}: name a layer of both or of none, found "

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_range
+from rlm_tf.distillation.precision import single_precision
 from rlm_tf.distillation.regressor import Shape
 from rlm_tf.distillation.strategy import Strategy
 from rlm_tf.objectives import distillation
@@ -117,7 +118,9 @@ class FactorTransfer(TaughtStrategy):
         factors = max(int(channels * self.share), 1)
         encoder = _convolutions("encoder", channels, (channels, factors, factors))
         decoder = _convolutions("decoder", factors, (factors, channels, channels))
-        self.paraphraser = keras.Sequential([encoder, decoder], name="paraphraser")
+        with single_precision():
+            both = keras.Sequential([encoder, decoder], name="paraphraser")
+        self.paraphraser = both
         self.paraphraser.build((None, None, None, channels))
         self.translator = _convolutions("translator", own, (own, factors, factors))
         super().build(teacher_shape, student_shape)
@@ -208,6 +211,7 @@ class SelfSupervised(TaughtStrategy):
         self.of_student = self._head(name, "of_student", student_shape)
         super().build(teacher_shape, student_shape)
 
+    @single_precision()
     def _head(self, name: str, role: str, shape: Shape) -> keras.Sequential:
         if len(shape) != 2 or shape[-1] is None:
             raise ValueError(
@@ -275,6 +279,7 @@ def _by_view(head: keras.Layer, views: tf.Tensor) -> tf.Tensor:
     return tf.reshape(flat, [*tf.unstack(tf.shape(views)[:2]), flat.shape[-1]])
 
 
+@single_precision()
 def _convolutions(name: str, channels: int, widths: tuple[int, ...]) -> keras.Layer:
     """Returns convolutions 3 x 3, each with a leaky ReLU behind it, built."""
     layers: list[Any] = [keras.Input([None, None, channels])]

@@ -12,8 +12,12 @@ import numpy as np
 _EPSILON = 1e-12
 
 
-def options_of(backbone: Any) -> dict[str, Any]:
+def options_of(backbone: Any, rows: np.ndarray | None) -> dict[str, Any]:
     """Returns the options of the encoder that computes what a backbone does.
+
+    Args:
+        backbone: The backbone.
+        rows: Which of its tokens the encoder has, int `[V]`; None: all.
 
     Raises:
         ValueError: If it is no BertBackbone.
@@ -24,7 +28,7 @@ def options_of(backbone: Any) -> dict[str, Any]:
             f"keras_hub.models.BertBackbone, found {type(backbone).__name__}."
         )
     return {
-        "vocabulary_size": backbone.vocabulary_size,
+        "vocabulary_size": backbone.vocabulary_size if rows is None else len(rows),
         "num_layers": backbone.num_layers,
         "width": backbone.hidden_dim,
         "num_heads": backbone.num_heads,

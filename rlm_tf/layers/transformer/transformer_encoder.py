@@ -153,19 +153,18 @@ class TransformerEncoder(keras.layers.Layer):
                 stddev=self.initializer_range, seed=seeds.next()
             )
 
-        embedding_width = self.embedding_width or self.width
         own = self.embedding_options(seeds.next())
         if embedding is not None:
             check_embedding(type(self).__name__, own, embedding)
         self.embedding = embedding or EncoderEmbedding(**own, name="embedding")
-        if embedding_width != self.width:
+        if self.embedding.width != self.width:
             self.projection = keras.layers.Dense(
                 self.width,
                 kernel_initializer=normal(),
                 dtype=policy,
                 name="projection",
             )
-            self.projection.build((None, None, embedding_width))
+            self.projection.build((None, None, self.embedding.width))
         if self.positions in ("t5", "both"):
             self.position_bias = PositionBias(
                 self.num_heads,
@@ -203,8 +202,7 @@ class TransformerEncoder(keras.layers.Layer):
             )
             block.build((None, None, self.width))
             self.blocks.append(block)
-            # tf.train.Checkpoint does not look into lists of a Keras layer.
-            setattr(self, block.name, block)
+            setattr(self, block.name, block)  # tf.train.Checkpoint reads no lists.
         if self.norm == "pre":
             self.final_norm = keras.layers.LayerNormalization(
                 epsilon=self.epsilon, dtype=policy, name="final_norm"
@@ -371,9 +369,7 @@ class TransformerEncoder(keras.layers.Layer):
         Raises:
             ValueError: If it is another model.
         """
-        if rows is not None:
-            options = {"vocabulary_size": len(rows), **options}
-        encoder = cls(**{**options_of(backbone), **options})
+        encoder = cls(**{**options_of(backbone, rows), **options})
         copy_weights(backbone, encoder, rows)
         return encoder
 

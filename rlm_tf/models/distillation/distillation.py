@@ -196,7 +196,7 @@ class Distillation(ObjectiveModel):
             ]
             found, output = {}, log_mean_exp(tf.stack(log_probs))
         stopped = {
-            path: tf.stop_gradient(tf.convert_to_tensor(given))
+            path: tf.stop_gradient(at_least_single(given))
             for path, given in {**found, _OUTPUT: output}.items()
         }
         return stopped
@@ -209,7 +209,7 @@ class Distillation(ObjectiveModel):
     def _run_student(self, x: Any, training: bool) -> dict[str, Any]:
         with recording(self._student_layers) as found:
             output = self.student(x, training=training)
-        return {**found, _OUTPUT: output}
+        return tf.nest.map_structure(at_least_single, {**found, _OUTPUT: output})
 
     # === Training ===
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import keras
 import numpy as np
 import pytest
@@ -144,6 +146,30 @@ def test_every_strategy_trains_and_the_teacher_stays(name):
     assert teacher.trainable and len(teacher.trainable_variables) == 4
     for found, expected in zip(teacher.weights, before, strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", _PLAIN)
+def test_networks_of_half_precision(name, monkeypatch):
+    # Sums of squares of such features are beyond float16.
+    monkeypatch.setattr(sys.modules[__name__], "_X", 300 * _X)
+    single = _student([(_make(name), 1.0)], _network(5, 1), student_weight=0.0)
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        half = _student([(_make(name), 1.0)], _network(5, 1), student_weight=0.0)
+        loaded = type(half.strategies[0]).from_config(half.strategies[0].get_config())
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert half.student.compute_dtype == "float16" and loaded.dtype == "float32"
+    for found, other in zip(half.weights, single.weights, strict=True):
+        found.assign(other)
+    terms = [
+        model.objective_terms(_X, _LABELS, None, training=True)[model.names[0]]
+        for model in (half, single)
+    ]
+    assert terms[0].loss.dtype == tf.float32
+    np.testing.assert_allclose(*(each.loss for each in terms), rtol=0.05, atol=0.05)
+    half.train_on_batch(_X, _LABELS)
+    assert all(np.isfinite(weight).all() for weight in half.trainable_variables)
 
 
 def test_without_a_weight_of_labels_there_need_be_none():
