@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from rlm_tf import load_model
 from rlm_tf.commands.distil import distil
-from rlm_tf.commands.distillation import language, running
+from rlm_tf.commands.distillation import running
 from rlm_tf.commands.distillation.settings import (
     DistilSettings,
     check_distil_settings,
@@ -32,7 +32,6 @@ from rlm_tf.models import (
     TransformerLanguageModel,
 )
 from rlm_tf.models.distillation.shrunk import shrunk
-from rlm_tf.restricted import KneserNey
 from tests.models.imm import imm_fixtures as fixtures
 
 _RNG = np.random.default_rng(0)
@@ -389,15 +388,3 @@ def test_mistakes(settings):
         shrunk(fixtures.language_model(), 0.0)
     with pytest.raises(ValueError, match=r"says no width that could be smaller"):
         shrunk(fixtures.causal_transformer(), 0.5)
-
-
-def test_a_folder_is_of_its_teachers(tmp_path):
-    models = [_classifier(4, seed) for seed in (1, 2)]
-    language._claim(tmp_path / "run", models)
-    language._claim(tmp_path / "run", models)
-    with pytest.raises(ValueError, match="holds a student of other teachers; give"):
-        language._claim(tmp_path / "run", models[::-1])
-    one, other = (KneserNey(2).fit(np.arange(9) % n, 3) for n in (3, 2))
-    language._claim(tmp_path / "n", [one])
-    with pytest.raises(ValueError, match="holds a student of other teachers"):
-        language._claim(tmp_path / "n", [other])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -11,17 +12,26 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
+from rlm_tf.command_line.written_files import write_beside
 from rlm_tf.commands.distillation import training
+from rlm_tf.commands.distillation.claimed import claim_folder
 from rlm_tf.commands.distillation.results import Distilled, Row, price_of
-from rlm_tf.distillation import KD
+from rlm_tf.distillation import KD, TaughtStrategy
 from rlm_tf.evaluation import expected_calibration_error, fidelity
 from rlm_tf.host_tensors import host_tensor
 from rlm_tf.models import Distillation, StudentOrientedTeacher
+from rlm_tf.models.distillation.student_inputs import inputs_and_ids
 from rlm_tf.models.distillation.trained_classifier import classifier_of
+from rlm_tf.models.given_logits import no_probabilities
+from rlm_tf.models.supervised import LEAST_ROWS
 from rlm_tf.training import ResumableBatches
 
 LOSSES = ((KD(4.0), 0.5),)
 STUDENT_WEIGHT, RATE = 0.5, 1e-3
+# What strategies have learnt from a teacher alone, in a folder.
+PREPARED = "prepared.npz"
+# Examples that shapes are found on, and that are predicted at a time.
+_EXAMPLES, _ROWS = 2, 256
 
 
 def distil_classifier(
@@ -43,26 +53,43 @@ def distil_classifier(
     """See `rlm_tf.commands.distil.distil`."""
     held = _checked_held(valid if test is None else test)
     teachers = [classifier_of(teacher) for teacher in teachers]
+    said = _said(teachers, held[0])
+    student = classifier_of(student)
+    losses = LOSSES if losses is None else losses
+    if student_weight is None:
+        student_weight = STUDENT_WEIGHT
     optimizer = optimizer or keras.optimizers.Adam(RATE)
-    keras.utils.set_random_seed(seed)
+    claim_folder(
+        folder,
+        teachers=teachers,
+        student=student,
+        data={"train": train if isinstance(train, tuple | list) else None},
+        losses=losses,
+        student_weight=student_weight,
+        optimizer=optimizer,
+        batch_size=batch_size,
+        seed=seed,
+    )
+    data = _batches(train, batch_size, seed)
+    example = _example(data, student)
     model = Distillation(
         teachers if len(teachers) > 1 else teachers[0],
-        training.copy_of(student),
-        LOSSES if losses is None else losses,
-        student_weight=STUDENT_WEIGHT if student_weight is None else student_weight,
+        training.copy_of(student, seed, example),
+        losses,
+        student_weight=student_weight,
+        example=example,
     )
     alone = StudentOrientedTeacher(
-        training.copy_of(student), lipschitz=0.0, consistency=0.0, epochs=epochs
+        training.copy_of(student, seed, example),
+        lipschitz=0.0,
+        consistency=0.0,
+        epochs=epochs,
     )
     for name, each in (("student alone", alone), ("student", model)):
-        # Of the same order, dropout and draws.
         keras.utils.set_random_seed(seed)
         each.compile(training.copy_of_optimizer(optimizer))
-        data = _batches(train, batch_size, seed)
-        if isinstance(each, Distillation) and any(
-            hasattr(strategy, "is_prepared") for strategy in each.strategies
-        ):
-            each.prepare(data.dataset)
+        if isinstance(each, Distillation):
+            _prepare(each, data, folder)
         training.fit(
             each,
             data,
@@ -75,13 +102,65 @@ def distil_classifier(
             name=name,
             verbose=verbose,
         )
-    said = _probs(teachers, held[0])
     rows = [
-        _row("teacher", teachers, held, None),
-        _row("student alone", [alone.model], held, said),
-        _row("student", [model.student], held, said),
+        _row("teacher", teachers, held, said, None),
+        *(
+            _row(name, [each], held, _said([each], held[0]), said)
+            for name, each in (
+                ("student alone", alone.model),
+                ("student", model.student),
+            )
+        ),
     ]
     return Distilled(model.student, alone.model, rows, "accuracy")
+
+
+def _prepare(
+    model: Distillation, data: ResumableBatches, folder: pathlib.Path | None
+) -> None:
+    """Trains what strategies learn from the teacher alone, once a folder."""
+    taught = [each for each in model.strategies if isinstance(each, TaughtStrategy)]
+    if all(each.is_prepared for each in taught):
+        return
+    file = None if folder is None else folder / PREPARED
+    if file is not None and file.exists():
+        with np.load(file) as found:
+            for index, strategy in enumerate(taught):
+                own = [
+                    found[f"{index}_{place}"]
+                    for place in range(len(found.files))
+                    if f"{index}_{place}" in found.files
+                ]
+                strategy.set_weights(own)
+        return
+    model.prepare(data.dataset)
+    if file is not None:
+        weights = {
+            f"{index}_{place}": weight
+            for index, strategy in enumerate(taught)
+            for place, weight in enumerate(strategy.get_weights())
+        }
+        content = io.BytesIO()
+        np.savez(content, **weights)
+        write_beside(file, content.getvalue())
+
+
+def _example(data: ResumableBatches, student: keras.Model) -> Any:
+    """Returns inputs of a few examples."""
+    x = next(iter(data.dataset))[0]
+    x, _ = inputs_and_ids(student, x, are_needed=False)
+    return tf.nest.map_structure(lambda part: part[:_EXAMPLES], x)
+
+
+def _arrays(x: Any) -> Any:
+    """Returns inputs, one array or several, as arrays."""
+    if isinstance(x, dict):
+        return {name: np.asarray(part) for name, part in x.items()}
+    if isinstance(x, tuple) or (
+        isinstance(x, list) and any(getattr(part, "ndim", 0) for part in x)
+    ):
+        return tuple(map(np.asarray, x))
+    return np.asarray(x)
 
 
 def _batches(train: Any, batch_size: int, seed: int) -> ResumableBatches:
@@ -90,25 +169,30 @@ def _batches(train: Any, batch_size: int, seed: int) -> ResumableBatches:
         return train
     if not isinstance(train, tuple | list):
         return ResumableBatches(train)
-    x, labels = (np.asarray(each) for each in train)
-    if len(x) != len(labels) or not len(x):
+    x, labels = _arrays(train[0]), np.asarray(train[1])
+    sizes = {len(part) for part in tf.nest.flatten(x)}
+    if sizes != {len(labels)} or not len(labels):
         raise ValueError(
-            f"distil: `train` must be (x, labels) of as many, found {len(x)} and "
-            f"{len(labels)}."
+            "distil: `train` must be (x, labels) of as many, found "
+            f"{' and '.join(map(str, sorted(sizes)))} and {len(labels)}."
         )
 
     # Captured, not copied into graphs.
-    inputs, classes = host_tensor(x), host_tensor(labels)
+    inputs, classes = tf.nest.map_structure(host_tensor, (x, labels))
 
     def elements(epoch: tf.Tensor, start: tf.Tensor) -> tf.data.Dataset:
         own = tf.stack([tf.constant(seed, tf.int64), epoch])
-        order = tf.random.experimental.stateless_shuffle(tf.range(len(x)), own)
+        numbers = tf.range(len(labels))
+        order = tf.random.experimental.stateless_shuffle(numbers, own)
         ids = tf.data.Dataset.from_tensor_slices(order).skip(start * batch_size)
-        return ids.batch(batch_size).map(
-            lambda ids: ((tf.gather(inputs, ids), ids), tf.gather(classes, ids))
-        )
 
-    return ResumableBatches(elements, steps=-(-len(x) // batch_size))
+        def batch(ids: tf.Tensor) -> Any:
+            own = tf.nest.map_structure(lambda part: tf.gather(part, ids), inputs)
+            return (own, ids), tf.gather(classes, ids)
+
+        return ids.batch(batch_size).map(batch)
+
+    return ResumableBatches(elements, steps=-(-len(labels) // batch_size))
 
 
 def _checked_held(held: tuple[Any, Any]) -> tuple[Any, np.ndarray]:
@@ -119,37 +203,58 @@ def _checked_held(held: tuple[Any, Any]) -> tuple[Any, np.ndarray]:
     Raises:
         ValueError: If labels are no classes, or not as many as examples.
     """
-    x, labels = held[0], np.asarray(held[1])
+    x, labels = _arrays(held[0]), np.asarray(held[1])
     if labels.ndim == 2 and labels.shape[1] > 1:
         labels = labels.argmax(axis=1)
     labels = labels.reshape(-1)
-    if len(labels) != len(x) or not np.all(labels == np.floor(labels)):
+    sizes = {len(part) for part in tf.nest.flatten(x)}
+    if sizes != {len(labels)} or not np.all(labels == np.floor(labels)):
         raise ValueError(
             "distil: what is judged on must be (x, labels) of as many, labels whole "
-            f"numbers or probabilities of classes; found {len(x)} and {len(labels)}."
+            f"numbers or probabilities of classes; found {max(sizes)} and "
+            f"{len(labels)}."
         )
     return x, labels.astype(np.int64)
 
 
-def _probs(models: Sequence[keras.Model], x: Any) -> np.ndarray:
-    """Returns the mean of probabilities, `[N, K]`."""
-    found = [
-        scipy.special.softmax(np.asarray(m.predict(x, verbose=0), float), axis=-1)
-        for m in models
-    ]
+def _said(models: Sequence[Any], x: Any) -> np.ndarray:
+    """Returns the mean of probabilities, float64 `[N, K]`.
+
+    Raises:
+        ValueError: If outputs are probabilities.
+    """
+    found = []
+    for model in models:
+        name = f"distil: {getattr(model, 'name', type(model).__name__)}"
+        logits = np.concatenate(_outputs(model, x))
+        no_probabilities(name, logits, least_rows=LEAST_ROWS)
+        found.append(scipy.special.softmax(logits.astype(float), axis=-1))
     return np.mean(found, axis=0)
+
+
+def _outputs(model: Any, x: Any) -> list[np.ndarray]:
+    call = tf.function(lambda x: model(x, training=False), reduce_retracing=True)
+    size = len(tf.nest.flatten(x)[0])
+    return [
+        np.asarray(call(_rows(x, start, start + _ROWS)))
+        for start in range(0, size, _ROWS)
+    ]
+
+
+def _rows(x: Any, start: int, end: int) -> Any:
+    return tf.nest.map_structure(lambda part: tf.constant(part[start:end]), x)
 
 
 def _row(
     name: str,
-    models: Sequence[keras.Model],
+    models: Sequence[Any],
     held: tuple[Any, Any],
+    probs: np.ndarray,
     teacher: np.ndarray | None,
 ) -> Row:
     x, labels = held
-    probs = _probs(models, x)
     own = np.maximum(probs[np.arange(len(labels)), labels], 1e-300)
-    one = tf.constant(np.asarray(x)[:1])
+    one = _rows(x, 0, 1)
     calls = [tf.function(lambda x, m=m: m(x, training=False)) for m in models]
     return Row(
         name,

@@ -53,14 +53,17 @@ def distil(
         test: The same, for the table; None: that of the corpus, or `valid`.
         losses: Strategies of `rlm_tf.distillation`, or pairs of one and its
             coefficient. None: 0.5 times KD, at temperature 4 of classifiers, 1 of
-            language models.
+            language models. They learn, too, and are not copied.
         student_weight: Of labels, or of the text; None: 0.5.
         epochs: Passes over the training data, of each of both trainings.
         export: Folder of a SavedModel of the student, to be made.
         vocabulary: Of language models; a `Corpus` has its own. An export needs one.
-        optimizer: None: Adam at 0.001, of language models at 0.003.
-        folder: Of checkpoints and stored predictions: a killed run goes on. None: it
-            begins anew.
+        optimizer: None: Adam at 0.001, of language models at 0.003. The rate of
+            language models is halved after each epoch that does not gain on validation
+            text; at the fourth one training ends.
+        folder: Of checkpoints and stored predictions: a killed run goes on, and one of
+            more epochs. It is of these models, data and settings. None: a run begins
+            anew.
         batch_size: None: 64 examples, or 20 rows of text.
         window: Tokens of a window of text.
         temperature: That the export divides a classifier's logits by, such as that of
@@ -70,19 +73,27 @@ def distil(
         verbose: 1: some lines of progress are printed; 0: none.
 
     Raises:
-        ValueError: If models and data do not fit.
+        ValueError: If models and data do not fit, or the folder is of others.
         FileExistsError: If the export is there.
     """
+    import keras
     import numpy as np
 
     from rlm_tf.commands.distillation.classifiers import distil_classifier
     from rlm_tf.commands.distillation.language import distil_language
     from rlm_tf.data import Corpus
+    from rlm_tf.models import CrossFittedTeacher
     from rlm_tf.models.distillation.shrunk import shrunk
     from rlm_tf.serving import export_classifier, export_language_model
     from rlm_tf.serving.export_path import check_export_path
 
     teachers = list(teacher) if isinstance(teacher, list | tuple) else [teacher]
+    for each in teachers:
+        if not isinstance(each, keras.Model | CrossFittedTeacher):
+            raise ValueError(
+                "distil: a teacher must be a Keras model, found "
+                f"{type(each).__name__}; n-grams teach in LanguageDistillation."
+            )
     if export is not None:
         check_export_path(export, overwrite)
     if isinstance(train, Corpus):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import pathlib
 import tempfile
 from collections.abc import Sequence
@@ -12,14 +11,19 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.commands.distillation import training
+from rlm_tf.commands.distillation.claimed import claim_folder
 from rlm_tf.commands.distillation.results import Distilled, Row, price_of
 from rlm_tf.data import PlacedBatches, contiguous_batches
 from rlm_tf.distillation import KD, Strategy
 from rlm_tf.evaluation import TokenFidelity, token_fidelity
-from rlm_tf.models import LanguageDistillation, TeacherPredictions
-from rlm_tf.models.language.interface import language_model_of
+from rlm_tf.models import (
+    LanguageDistillation,
+    StudentOrientedLanguageTeacher,
+    TeacherPredictions,
+)
+from rlm_tf.models.language.interface import interface_of, language_model_of
+from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.training import LearningRateHalving, ResumableBatches
 
 LOSSES = ((KD(1.0), 0.5),)
@@ -27,6 +31,8 @@ STUDENT_WEIGHT, RATE = 0.5, 3e-3
 # Words that are stored of each token.
 _K = 64
 _HALVINGS = 3
+# What a model without weights is built on.
+_TOKENS = np.zeros([1, 2], np.int32)
 
 
 def distil_language(
@@ -49,25 +55,46 @@ def distil_language(
 ) -> Distilled:
     """See `rlm_tf.commands.distil.distil`."""
     losses = LOSSES if losses is None else losses
-    optimizer = optimizer or keras.optimizers.Adam(RATE, epsilon=1e-8)
+    if student_weight is None:
+        student_weight = STUDENT_WEIGHT
+    optimizer = optimizer or adam(RATE)
+    student = _bare(student)
+    text = valid if test is None else test
+    for model in (*teachers, student):
+        _check_tokens(model, max(int(part.max()) for part in (train, valid, text)))
+    claim_folder(
+        folder,
+        teachers=teachers,
+        student=student,
+        data={"train": train, "valid": valid},
+        losses=losses,
+        student_weight=student_weight,
+        optimizer=optimizer,
+        batch_size=batch_size,
+        window=window,
+        seed=seed,
+    )
     batches = contiguous_batches(train, batch_size, window, prefix=prefix)
     held = contiguous_batches(valid, batch_size, window, prefix=prefix)
     data = ResumableBatches(PlacedBatches(batches))
-    if folder is not None:
-        _claim(folder, teachers)
     with tempfile.TemporaryDirectory() as temporary:
         teacher = _stored(teachers, losses, batches, pathlib.Path(folder or temporary))
-        keras.utils.set_random_seed(seed)
         model = LanguageDistillation(
             teacher,
-            training.copy_of(student),
+            training.copy_of(student, seed, _TOKENS),
             losses,
-            student_weight=STUDENT_WEIGHT if student_weight is None else student_weight,
+            student_weight=student_weight,
         )
-        alone = training.copy_of(student)
+        alone = training.copy_of(student, seed, _TOKENS)
+        # One that has no terms of its own is trained by its text in what has.
+        trained = alone
+        if not isinstance(alone, ObjectiveModel):
+            trained = StudentOrientedLanguageTeacher(
+                alone, lipschitz=0.0, consistency=0.0, epochs=epochs
+            )
         plain = ResumableBatches(batches)
         for name, each, own in (
-            ("student alone", alone, plain),
+            ("student alone", trained, plain),
             ("student", model, data),
         ):
             keras.utils.set_random_seed(seed)
@@ -88,7 +115,6 @@ def distil_language(
                 verbose=verbose,
             )
         model.set_teacher(None)
-    text = valid if test is None else test
     found = [
         token_fidelity(list(teachers), each, text, prefix=prefix)[0]
         for each in (alone, model.student)
@@ -108,28 +134,32 @@ def distil_language(
     return Distilled(model.student, alone, rows, "perplexity")
 
 
-def _claim(folder: pathlib.Path, teachers: Sequence[Any]) -> None:
-    """Notes whose students a folder has.
+def adam(rate: float) -> keras.optimizers.Optimizer:
+    """Returns the optimiser of language models at a rate."""
+    return keras.optimizers.Adam(rate, epsilon=1e-8)
 
-    Raises:
-        ValueError: If they are those of other teachers.
-    """
-    digest = hashlib.sha256()
-    for teacher in teachers:
-        digest.update(type(teacher).__name__.encode())
-        if isinstance(teacher, keras.Model):
-            for weight in teacher.weights:
-                digest.update(np.ascontiguousarray(weight.numpy()).tobytes())
-        else:
-            digest.update(repr(keras.saving.serialize_keras_object(teacher)).encode())
-    own, file = {"weights": digest.hexdigest()}, folder / "teachers.json"
-    remedy = "give another folder"
-    if file.exists() and read_json(file, remedy) != own:
+
+def _bare(student: keras.Model) -> keras.Model:
+    """Returns the student in what has trained it on a teacher, or as one."""
+    while isinstance(student, LanguageDistillation | StudentOrientedLanguageTeacher):
+        student = student.model
+    return student
+
+
+def _check_tokens(model: Any, most: int) -> None:
+    """Raises ValueError if a text has tokens that a model does not know."""
+    if isinstance(model, keras.Model):
+        size = interface_of(model).vocabulary_size
+        if size is None and getattr(model, "output_shape", None) is not None:
+            size = model.output_shape[-1]
+    else:
+        size = getattr(model, "vocabulary_size", None)
+    if size is not None and most >= size:
+        name = getattr(model, "name", type(model).__name__)
         raise ValueError(
-            f"distil: {folder} holds a student of other teachers; {remedy}."
+            f"distil: {name} knows {size:,} words, 0 to {size - 1}, and the text has "
+            f"token {most}: was it encoded by another vocabulary?"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(file, own)
 
 
 def _stored(
@@ -143,7 +173,7 @@ def _stored(
         return teachers[0] if len(teachers) == 1 else list(teachers)
     path = folder / "predictions"
     if path.exists():
-        # Of these teachers: `_claim` has seen to it.
+        # Of these teachers: `claim_folder` has seen to it.
         return TeacherPredictions(path)
     return TeacherPredictions.write(
         list(teachers), batches, path, k=_K, temperature=float(temperatures.pop() or 1)

@@ -15,7 +15,10 @@ from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim
+from rlm_tf.commands.distillation.claimed import FILE
+from rlm_tf.commands.distillation.classifiers import PREPARED
 from rlm_tf.commands.distillation.distilling import distil
+from rlm_tf.commands.distillation.language import adam
 from rlm_tf.commands.distillation.results import Distilled
 from rlm_tf.commands.distillation.settings import DistilSettings, share_of
 from rlm_tf.commands.model_folder import VOCABULARY, load_folder
@@ -33,7 +36,7 @@ _RESULTS = "results.json"
 _STUDENT = "student.keras"
 _FILES = (
     *(_RESULTS, _STUDENT, VOCABULARY, "alone", "student", "predictions"),
-    "teachers.json",
+    *(FILE, PREPARED),
 )
 # What `rlm_tf train` has read, of its settings.
 _OF_TEXT = ("text", "valid", "test", "count_text", "most_megabytes")
@@ -84,13 +87,14 @@ def _run(settings: DistilSettings, folder: pathlib.Path) -> None:
         teachers, _, _ = _teachers(settings)
     if student is None:
         share = share_of(settings)
-        student = load_model(str(settings.student)) if share is None else share
+        student = _student(settings, data) if share is None else share
     temperature = settings.temperature
     if temperature is None:
         temperature = 4.0 if settings.arrays is not None or settings.digits else 1.0
     optimizer = None
     if settings.learning_rate is not None:
-        optimizer = keras.optimizers.Adam(settings.learning_rate)
+        is_text = isinstance(data.get("train"), Corpus)
+        optimizer = (adam if is_text else keras.optimizers.Adam)(settings.learning_rate)
     found = distil(
         teachers,
         student,
@@ -107,6 +111,23 @@ def _run(settings: DistilSettings, folder: pathlib.Path) -> None:
         verbose=1,
     )
     _finish(found, data, folder, settings)
+
+
+def _student(settings: DistilSettings, data: dict[str, Any]) -> keras.Model:
+    """Returns the student of a file.
+
+    Raises:
+        ValueError: If the words beside it are not those of the text.
+    """
+    path, corpus = str(settings.student), data.get("train")
+    own = _vocabulary_beside(pathlib.Path(path))
+    words = corpus.vocabulary if isinstance(corpus, Corpus) else None
+    if own is not None and words is not None and own.tokens != words.tokens:
+        raise ValueError(
+            f"--student={path} has another vocabulary than the text: "
+            f"{_first_difference(own, words)}."
+        )
+    return load_model(path, compile=False)
 
 
 def _is_done(settings: DistilSettings, folder: pathlib.Path, digest: str) -> bool:
@@ -194,6 +215,12 @@ def _teachers(
         if is_folder:
             trained = load_folder(path, "rlm_tf distil")
             model, own = trained.model, trained.vocabulary
+            if trained.mu is not None or trained.temperature != 1:
+                print(
+                    f"{path}: its model teaches as it is, without the n-gram and the "
+                    "temperature that were found on validation text",
+                    flush=True,
+                )
         else:
             model = load_model(path, compile=False)
             own = _vocabulary_beside(pathlib.Path(path))

@@ -18,12 +18,31 @@ from rlm_tf.training import (
 _CHECKPOINT_SECONDS = 60.0
 
 
-def copy_of(model: keras.Model) -> keras.Model:
-    """Returns a model of the same configuration and weights."""
-    serialized = keras.saving.serialize_keras_object(model)
-    copied = keras.saving.deserialize_keras_object(serialized)
-    if not copied.built and getattr(model, "input_shape", None) is not None:
-        copied.build(model.input_shape)
+def copy_of(model: keras.Model, seed: int, example: Any = None) -> keras.Model:
+    """Returns a model of the same configuration and weights.
+
+    Args:
+        model: The model.
+        seed: Of what layers without a seed of their own draw, such as dropout: copies
+            of one seed draw alike.
+        example: Inputs that a subclassed model is built on.
+
+    Raises:
+        ValueError: If Keras cannot make it from its configuration.
+    """
+    keras.utils.set_random_seed(seed)
+    try:
+        serialized = keras.saving.serialize_keras_object(model)
+        copied = keras.saving.deserialize_keras_object(serialized)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise ValueError(
+            f"distil: {type(model).__name__} {model.name!r} cannot be copied, and both "
+            "trainings begin with a copy; a subclassed student needs "
+            "`keras.saving.register_keras_serializable` and `get_config()`. Keras: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    if example is not None and not copied.built:
+        copied(example, training=False)
     copied.set_weights(model.get_weights())
     return copied
 
