@@ -20,7 +20,7 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "cross-fitted": {"folds": True},
     "smoothing": {"smoothing": True},
 }
-STAGES = ("arms", "checkpoints", "sweep", "lemmas")
+STAGES = ("arms", "checkpoints", "sweep", "noise", "lemmas")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,11 +41,14 @@ class MixedConfig:
     smoothing: float = setting(0.1, "Share that all classes have alike.")
     folds: int = setting(5, "Of cross-fitting; early stopping holds out one.")
     checkpoints: int = setting(10, "Of a teacher, that students learn from.")
-    sweep_examples: int = setting(1000, "N, of stages checkpoints and sweep.")
+    sweep_examples: int = setting(1000, "N, of stages checkpoints, sweep and noise.")
     sweep_lipschitz: tuple[float, ...] = setting(
         (1e-3, 3e-3, 1e-2, 3e-2, 1e-1), "Weights of stage sweep."
     )
     sweep_consistency: tuple[float, ...] = setting((0.3, 1.0, 3.0, 10.0), "Likewise.")
+    sweep_noise: tuple[float, ...] = setting(
+        (0.1, 0.3, 0.6, 1.0), "Deviations of patches, of stage noise."
+    )
 
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""
@@ -85,6 +88,7 @@ PRESETS = {
         sweep_examples=20,
         sweep_lipschitz=(0.1,),
         sweep_consistency=(1.0,),
+        sweep_noise=(0.3,),
     ),
     "small": MixedConfig(),
 }

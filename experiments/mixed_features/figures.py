@@ -23,6 +23,8 @@ def draw_all(rows: Sequence[Row], folder: pathlib.Path) -> None:
             draw_checkpoints(row, folder / "checkpoints.png")
         elif row["stage"] == "sweep":
             draw_sweep(row, folder / "sweep.png")
+        elif row["stage"] == "noise":
+            draw_noise(row, folder / "noise.png")
         elif row["stage"] == "lemmas":
             draw_lemmas(row, folder / "lemmas.png")
     arms = [row for row in rows if row["stage"] == "arms"]
@@ -32,8 +34,9 @@ def draw_all(rows: Sequence[Row], folder: pathlib.Path) -> None:
 
 def draw_checkpoints(row: Row, path: pathlib.Path) -> None:
     """Draws students of a teacher's checkpoints (Figure 2.1)."""
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
     names = {
+        "teacher_accuracy": "accuracy of the teacher, test",
         "tv": "TV of the teacher to the truth",
         "nll": "NLL of the student, test",
         "accuracy": "accuracy of the student, test",
@@ -58,6 +61,25 @@ def draw_sweep(row: Row, path: pathlib.Path) -> None:
             panel.plot(range(len(cells)), means, "o-", color=colour, label=role)
         panel.set(title=name, ylabel="accuracy, %, test")
         panel.set_xticks(range(len(cells)), labels)
+    axes[0].legend()
+    save(figure, path)
+
+
+def draw_noise(row: Row, path: pathlib.Path) -> None:
+    """Draws errors against what Theorem 3 bounds them by."""
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    names = {
+        "variance": "v, variance of a feature's patches",
+        "lipschitz_x": "L_X of the features",
+        "robustness": "L_Gamma of the features",
+    }
+    for arm, colour in _COLOURS.items():
+        cells = [cell for cell in row["noise"] if cell["arm"] == arm]
+        errors = [np.mean(cell["tv"]) for cell in cells]
+        for panel, (name, title) in zip(axes, names.items(), strict=True):
+            x = [np.mean(cell[name]) for cell in cells]
+            panel.plot(x, errors, "o-", color=colour, label=arm)
+            panel.set(xlabel=title, ylabel="TV to the truth")
     axes[0].legend()
     save(figure, path)
 

@@ -89,6 +89,18 @@ def smoothness(networks: PatchNetworks, data: Instances) -> dict[str, list[float
     }
 
 
+def variances(data: Instances) -> list[float]:
+    """Returns v of Theorem 3, of each instance: the largest variance of a feature.
+
+    The mean squared distance of what patches of the feature show to their mean.
+    """
+    found = []
+    for x, features in zip(data.x, data.features, strict=True):
+        own = [x[features == feature] for feature in np.unique(features)]
+        found.append(max(float(each.var(axis=0).sum()) for each in own))
+    return found
+
+
 def _of_features(
     said: np.ndarray, features: np.ndarray, labels: np.ndarray
 ) -> dict[str, float]:

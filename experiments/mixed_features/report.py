@@ -43,6 +43,8 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         found["checkpoints"] = checkpoints(of_stage(rows, "checkpoints"))
     if of_stage(rows, "sweep"):
         found["sweep"] = sweep(of_stage(rows, "sweep"))
+    if of_stage(rows, "noise"):
+        found["noise"] = noise(of_stage(rows, "noise"))
     if of_stage(rows, "lemmas"):
         found["convergence"], found["residual"] = lemmas(of_stage(rows, "lemmas")[0])
     return found
@@ -220,6 +222,8 @@ def checkpoints(rows: Sequence[Row]) -> str:
                 for arm in row["curves"]
                 for text in (
                     f"{row['curves'][arm][index]['tv']:.3f}",
+                    f"{100 * row['curves'][arm][index]['teacher_accuracy']:.1f}",
+                    f"{100 * row['curves'][arm][index]['accuracy']:.1f}",
                     f"{row['curves'][arm][index]['nll']:.4f}",
                 )
             ),
@@ -229,7 +233,7 @@ def checkpoints(rows: Sequence[Row]) -> str:
     ]
     titles = ["epochs of the teacher"]
     for arm in row["curves"]:
-        titles += [f"{arm}: TV", "NLL of its student"]
+        titles += [f"{arm}: TV", "accuracy, %", "of its student", "NLL of its student"]
     return table(titles, lines)
 
 
@@ -261,6 +265,30 @@ def sweep(rows: Sequence[Row]) -> str:
         "less the first, ± 2 standard errors",
     )
     return table(titles, lines, (0, 1))
+
+
+def noise(rows: Sequence[Row]) -> str:
+    """Returns errors beside the numbers that Theorem 3 bounds them by."""
+    lines = [
+        (
+            f"{cell['noise']:g}",
+            cell["arm"],
+            with_deviation(cell["variance"]),
+            with_deviation(cell["lipschitz_x"]),
+            with_deviation(cell["robustness"]),
+            with_deviation(cell["tv"], 3),
+        )
+        for cell in rows[0]["noise"]
+    ]
+    titles = (
+        "deviation of patches",
+        "teacher",
+        "v",
+        "L_X",
+        "L_Gamma",
+        "TV to the truth",
+    )
+    return table(titles, lines, (1,))
 
 
 def lemmas(row: Row) -> tuple[str, str]:

@@ -35,6 +35,8 @@ def runs_of(config: MixedConfig, seeds: list[int]) -> list[Run]:
             makers.append(("checkpoints", functools.partial(_checkpoints, config)))
         elif stage == "sweep":
             makers.append(("sweep", functools.partial(_sweep, config)))
+        elif stage == "noise":
+            makers.append(("noise", functools.partial(_noise, config)))
         else:
             makers.append(("lemmas", functools.partial(_lemmas, config)))
     common = dataclasses.asdict(config)
@@ -138,13 +140,16 @@ def _checkpoints(config: MixedConfig, seed: int) -> dict[str, Any]:
         found[arm] = [
             {
                 **judging.means(judging.against_truth(said, train)),
+                "teacher_accuracy": judging.means(judging.on_labels(shown, test))[
+                    "accuracy"
+                ],
                 **judging.means(
                     judging.on_labels(
                         tested(learn(config, said, train, seed), test), test
                     )
                 ),
             }
-            for said in taught.checkpoints
+            for said, shown in taught.checkpoints
         ]
     return {"stage": "checkpoints", "examples": config.sweep_examples, "curves": found}
 
@@ -175,6 +180,26 @@ def _sweep(config: MixedConfig, seed: int) -> dict[str, Any]:
                 }
             )
     return {"stage": "sweep", "examples": config.sweep_examples, "sweep": found}
+
+
+def _noise(config: MixedConfig, seed: int) -> dict[str, Any]:
+    """Errors beside what Theorem 3 bounds them by, at several variances of patches."""
+    found: list[dict[str, Any]] = []
+    for noise in config.sweep_noise:
+        own = dataclasses.replace(config, noise=noise)
+        train, test = _data(own, config.sweep_examples, seed)
+        for arm in ("standard", "soteacher"):
+            taught = teach(own, terms_of(own, arm), train, test, seed)
+            found.append(
+                {
+                    "noise": noise,
+                    "arm": arm,
+                    "variance": judging.variances(train),
+                    **judging.smoothness(taught.networks, train),
+                    **judging.against_truth(taught.said, train),
+                }
+            )
+    return {"stage": "noise", "examples": config.sweep_examples, "noise": found}
 
 
 def _lemmas(config: MixedConfig, seed: int) -> dict[str, Any]:

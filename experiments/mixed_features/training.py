@@ -25,13 +25,14 @@ class Taught(NamedTuple):
         said: `[S, N, K]`, probabilities of the training examples as they are; of
             cross-fitted teachers those of the fold that did not see an example.
         tested: `[S, T, K]`, of the test inputs, of all folds' mean.
-        checkpoints: What was said of the training examples at each of them.
+        checkpoints: At each of them what was said of the training examples, and of
+            the test inputs.
     """
 
     networks: PatchNetworks
     said: np.ndarray
     tested: np.ndarray
-    checkpoints: list[np.ndarray]
+    checkpoints: list[tuple[np.ndarray, np.ndarray]]
 
 
 class Terms(NamedTuple):
@@ -79,7 +80,7 @@ def teach(
         if best is not None:
             best.look(trainer.held_out())
         elif copies == 1 and epoch + 1 in points:
-            checkpoints.append(_probs(networks, train.x))
+            checkpoints.append((_probs(networks, train.x), _probs(networks, test.x)))
     if best is not None:
         best.restore()
     shape = [number, copies, count, -1]

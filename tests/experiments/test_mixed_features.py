@@ -48,7 +48,10 @@ def test_networks_of_instances_know_nothing_of_each_other():
     np.testing.assert_allclose(found.said[:2], changed.said[:2], atol=1e-6)
     assert np.abs(found.said[2] - changed.said[2]).max() > 1e-3
     assert len(found.checkpoints) == 2
-    np.testing.assert_array_equal(found.checkpoints[-1], found.said)
+    for own, last in zip(
+        found.checkpoints[-1], (found.said, found.tested), strict=True
+    ):
+        np.testing.assert_array_equal(own, last)
 
 
 def test_cross_fitted_teachers_have_not_seen_what_they_predict():
@@ -147,6 +150,13 @@ def test_judgements_by_hand():
     assert judging.on_labels(uniform, data)["nll"] == pytest.approx([np.log(3)] * 2)
 
 
+def test_variances_are_those_of_the_noise():
+    # Eight coordinates of a patch, each of that deviation; of five features the most.
+    found = judging.variances(drawn(0, 2, 3000, 0.3, 1))
+    np.testing.assert_allclose(found, 8 * 0.3**2, rtol=0.1)
+    assert judging.variances(drawn(0, 1, 50, 0.0, 1)) == pytest.approx([0.0], abs=1e-9)
+
+
 @pytest.mark.landing
 @pytest.mark.slow
 def test_mixed_features_from_end_to_end(tmp_path):
@@ -155,7 +165,8 @@ def test_mixed_features_from_end_to_end(tmp_path):
     assert "| soteacher |" in printed and "in topics" in printed
     lines = (tmp_path / "results" / "rows.jsonl").read_text().splitlines()
     rows = [json.loads(line)["row"] for line in lines]
-    assert {row["stage"] for row in rows} == {"arms", "checkpoints", "sweep", "lemmas"}
+    stages = {"arms", "checkpoints", "sweep", "noise", "lemmas"}
+    assert {row["stage"] for row in rows} == stages
     assert set(tables(rows)) == {
         "teachers",
         "students",
@@ -163,13 +174,14 @@ def test_mixed_features_from_end_to_end(tmp_path):
         "smoothness",
         "checkpoints",
         "sweep",
+        "noise",
         "convergence",
         "residual",
     }
-    for name in ("checkpoints", "lemmas", "sweep", "truth"):
+    for name in ("checkpoints", "lemmas", "noise", "sweep", "truth"):
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
     again = run_binary("mixed_features", *flags, check=True).stdout
-    assert again.count("done before") == 4
+    assert again.count("done before") == len(rows)
 
 
 # === distill_digits ===
