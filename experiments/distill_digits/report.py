@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
+from experiments.distill_digits import published
 from experiments.distill_digits.config import METHODS, SETS, TEACHERS
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.paired import paired_difference
@@ -16,18 +17,6 @@ from experiments.kit.paired import paired_difference
 Row = Mapping[str, Any]
 _BASE = "standard"
 _MAIN_STUDENT = "wrn-16-1"
-# Dong (2025), Tables 2.1 and B.3: CIFAR-100, WRN-40-2 to WRN-40-1.
-PUBLISHED = {
-    "standard": ("76.38 ± 0.13", "73.73 ± 0.13"),
-    "no-CR": ("74.30 ± 0.12", "74.34 ± 0.11"),
-    "no-LR": ("76.71 ± 0.16", "73.81 ± 0.15"),
-    "soteacher-authors": ("74.95 ± 0.28", "74.35 ± 0.23"),
-    "l1": ("73.52", "73.60"),
-    "mixup": ("77.30", "73.19"),
-    "cutmix": ("78.42", "73.61"),
-    "augmix": ("77.80", "73.83"),
-    "crl": ("76.69", "74.13"),
-}
 
 
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
@@ -123,7 +112,6 @@ def teachers_and_students(rows: Sequence[Row]) -> str:
             of_teacher = accuracies(
                 [r for r in rows if r["role"] == "teacher" and r["teacher"] == arm]
             )
-            published = PUBLISHED.get(arm, ("", ""))
             lines.append(
                 (
                     network,
@@ -133,7 +121,7 @@ def teachers_and_students(rows: Sequence[Row]) -> str:
                     with_deviation([*found.values()]),
                     less(found, base),
                     less(found, alone),
-                    *published,
+                    *published.ACCURACIES.get(arm, ("", "")),
                 )
             )
     titles = (
@@ -167,9 +155,19 @@ def uncertainty(rows: Sequence[Row]) -> str:
                     for name in ("ece", "nll")
                 ),
                 with_deviation([row["temperature"] for row in own]),
+                " / ".join(published.UNCERTAINTY.get(arm, ())),
             )
         )
-    titles = ("teacher", "seeds", "ECE", "NLL", "ECE, TS", "NLL, TS", "temperature")
+    titles = (
+        "teacher",
+        "seeds",
+        "ECE",
+        "NLL",
+        "ECE, TS",
+        "NLL, TS",
+        "temperature",
+        "the paper, these four",
+    )
     return table(titles, lines)
 
 
@@ -189,9 +187,17 @@ def fidelities(rows: Sequence[Row]) -> str:
                         len(own),
                         with_deviation(shares),
                         with_deviation(kl, 3),
+                        published.FIDELITY.get(arm, ""),
                     )
                 )
-    titles = ("student", "teacher", "seeds", "same class, %", "KL, nats")
+    titles = (
+        "student",
+        "teacher",
+        "seeds",
+        "same class, %",
+        "KL, nats",
+        "the paper, same class, %",
+    )
     return table(titles, lines, (0, 1))
 
 
@@ -223,6 +229,7 @@ def methods(rows: Sequence[Row]) -> str:
                 less(found[arms[-1]], base) if len(arms) > 1 else "",
                 less(base, kd) if method != "kd" else "",
                 f"{np.mean([r['seconds'] for r in students_of(own, method)]):.0f}",
+                " / ".join(published.METHODS.get(method, ())),
             )
         )
     titles = (
@@ -232,6 +239,7 @@ def methods(rows: Sequence[Row]) -> str:
         "the last less the first, ± 2 standard errors",
         f"of `{_BASE}`, less kd",
         "seconds",
+        "the paper, standard and SoTeacher",
     )
     return table(titles, lines)
 

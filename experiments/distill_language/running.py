@@ -41,7 +41,7 @@ from rlm_tf.data import (
     contiguous_batches,
     load_corpus,
 )
-from rlm_tf.evaluation import frequency_groups, token_fidelity
+from rlm_tf.evaluation import MonteCarloDropout, frequency_groups, token_fidelity
 from rlm_tf.file_errors import naming
 from rlm_tf.models import TeacherPredictions, count_parameters
 from rlm_tf.models.language.interface import language_model_of
@@ -339,12 +339,14 @@ def _fidelity(
     corpus = prepared.corpus
     teachers = [_read(place) for place in places_of(run, folder)]
     groups = frequency_groups(prepared.text, len(corpus.vocabulary), _GROUPS)
+    masks = ARMS[run.arm].get("dropout")
     found = token_fidelity(
         teachers,
         model,
         corpus.test[:_MOST_COMPARED],
         prefix=corpus.vocabulary.eos_id,
         groups=groups,
+        dropout=None if masks is None else MonteCarloDropout(masks),
     )
     return [each._asdict() for each in found]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,12 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, checked_tokens
 from rlm_tf.data.batches.contiguous_batches import contiguous_batches
+from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
 from rlm_tf.evaluation.reliability import reliability
-from rlm_tf.models.distillation.language_teachers import ModelTeachers
+from rlm_tf.models.distillation.language_teachers import (
+    ModelTeachers,
+    mean_of_samples,
+)
 from rlm_tf.numerics import multiply_no_nan_log
 
 
@@ -87,6 +92,7 @@ def token_fidelity(
     *,
     prefix: int,
     groups: npt.ArrayLike | None = None,
+    dropout: MonteCarloDropout | None = None,
     batch_size: int = 8,
     window: int = 64,
     bins: int = 15,
@@ -102,6 +108,7 @@ def token_fidelity(
         prefix: The token before the first.
         groups: Int `[V]`, of each word that is to be predicted, from 0 on, such as
             `frequency_groups`; None: all are one.
+        dropout: Of the teacher, whose probabilities are then the mean under many masks.
         batch_size: Rows that are read in parallel; each starts without a past.
         window: Tokens of a step.
         bins: Of the calibration errors.
@@ -125,7 +132,7 @@ def token_fidelity(
         )
     tokens = np.asarray(tokens)
     batches = contiguous_batches(tokens, batch_size, window, prefix=prefix)
-    found, targets = _per_token(pair, batches)
+    found, targets = _per_token(pair, batches, dropout)
     parts = [np.ones(len(targets), bool)]
     if groups is not None:
         own = np.asarray(groups)[targets]
@@ -133,19 +140,26 @@ def token_fidelity(
     return [_summary(found, part, bins) for part in parts]
 
 
-def _per_token(pair: list[ModelTeachers], batches: Any) -> tuple[_PerToken, np.ndarray]:
+def _per_token(
+    pair: list[ModelTeachers], batches: Any, dropout: MonteCarloDropout | None
+) -> tuple[_PerToken, np.ndarray]:
     """Returns what is said of each token, and the tokens, in the order of batches."""
+    teachers, students = pair
+
+    @tf.function(reduce_retracing=True)
+    def taught(tokens: tf.Tensor, start: tf.Tensor, states: Any) -> Any:
+        return teachers.forward(tokens, start, states, dropout is not None)
 
     @tf.function(reduce_retracing=True)
     def step(
-        tokens: tf.Tensor, start: tf.Tensor, targets: tf.Tensor, states: Any
+        teacher: tf.Tensor,
+        tokens: tf.Tensor,
+        start: tf.Tensor,
+        targets: tf.Tensor,
+        states: Any,
     ) -> Any:
-        said, after = [], []
-        for models, own in zip(pair, states, strict=True):
-            log_probs, own = models.forward(tokens, start, own)
-            said.append(log_probs)
-            after.append(own)
-        teacher, student = said
+        student, states = students.forward(tokens, start, states)
+        said = [teacher, student]
         best = [tf.argmax(each, axis=1, output_type=tf.int32) for each in said]
         teacher_probs = tf.exp(teacher)
         kl = multiply_no_nan_log(teacher_probs, teacher)
@@ -157,20 +171,26 @@ def _per_token(pair: list[ModelTeachers], batches: Any) -> tuple[_PerToken, np.n
             tf.cast(best[0] == best[1], tf.float32),
             tf.reduce_sum(kl, axis=1),
         )
-        return rows, after
+        return rows, states
 
-    states: Any = [models.zero_states(batches.batch_size) for models in pair]
+    samples = 1 if dropout is None else dropout.samples
+    pasts = [teachers.zero_states(batches.batch_size) for _ in range(samples)]
+    states: Any = students.zero_states(batches.batch_size)
     found: list[list[np.ndarray]] = []
     words: list[np.ndarray] = []
-    for index in range(batches.steps):
-        (tokens, start), targets, weights = batches.element(index)
-        flat = targets.ravel()
-        rows, states = step(
-            tf.constant(tokens), tf.constant(start), tf.constant(flat), states
-        )
-        counts = weights.ravel() > 0
-        found.append([row.numpy()[counts].astype(np.float64) for row in rows])
-        words.append(flat[counts])
+    with contextlib.ExitStack() as stack:
+        if dropout is not None:
+            for model in teachers.models:
+                stack.enter_context(dropout.of(model))
+        for index in range(batches.steps):
+            (tokens, start), targets, weights = batches.element(index)
+            flat = targets.ravel()
+            window = (tf.constant(tokens), tf.constant(start))
+            said = mean_of_samples(taught, window, pasts)
+            rows, states = step(said, *window, tf.constant(flat), states)
+            counts = weights.ravel() > 0
+            found.append([row.numpy()[counts].astype(np.float64) for row in rows])
+            words.append(flat[counts])
     columns = (np.concatenate(column) for column in zip(*found, strict=True))
     return _PerToken(*columns), np.concatenate(words)
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from rlm_tf.evaluation import (
+    MonteCarloDropout,
     expected_calibration_error,
     fidelity,
     frequency_groups,
+    target_log_probs,
     token_fidelity,
 )
 from tests.models.imm import imm_fixtures as fixtures
@@ -57,6 +59,28 @@ def test_a_model_agrees_with_itself():
     (found,) = token_fidelity(model, model, fixtures.stream(50), prefix=0)
     assert found.agreement == 1.0 and abs(found.divergence) < 1e-9
     assert found.teacher_nll == found.student_nll
+
+
+def test_a_teacher_under_dropout_masks():
+    model = fixtures.language_model(input_dropout=0.4)
+    words, masks = fixtures.stream(40), MonteCarloDropout(3, seed=2)
+    found, plain = (
+        token_fidelity(
+            model, model, words, prefix=0, batch_size=1, window=8, dropout=dropout
+        )[0]
+        for dropout in (masks, None)
+    )
+    expected = target_log_probs(model, words, 1, 8, prefix=0, monte_carlo=masks)
+    # Draws come in another order.
+    assert found.teacher_nll == pytest.approx(-expected.mean(), abs=0.05)
+    assert found.teacher_nll != plain.teacher_nll and found.divergence > 1e-4
+    assert found.student_nll == plain.student_nll
+    one = MonteCarloDropout(1, seed=3)
+    (single,) = token_fidelity(
+        model, model, words, prefix=0, batch_size=1, window=8, dropout=one
+    )
+    expected = target_log_probs(model, words, 1, 8, prefix=0, monte_carlo=one)
+    assert single.teacher_nll == pytest.approx(-expected.mean(), abs=1e-5)
 
 
 def test_groups_have_about_as_many_tokens():

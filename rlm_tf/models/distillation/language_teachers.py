@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -136,6 +136,26 @@ class ModelTeachers:
             for z in logits
         ]
         return flat[0] if len(flat) == 1 else log_mean_exp(tf.stack(flat))
+
+
+def mean_of_samples(
+    step: Callable[..., tuple[tf.Tensor, Any]], given: Sequence[Any], states: list[Any]
+) -> tf.Tensor:
+    """Returns the log of the mean of probabilities of one window over samples.
+
+    Args:
+        step: Maps what is given, and states, to log-probabilities `[N, V]` and new
+            states; draws masks, if there are several.
+        given: Of the window.
+        states: Of each sample, whose past is its own; changed.
+    """
+    log_probs, states[0] = step(*given, states[0])
+    for sample in range(1, len(states)):
+        said, states[sample] = step(*given, states[sample])
+        # Of `sample` of them the mean so far, and one more.
+        shares = tf.math.log([[[float(sample)]], [[1.0]]])
+        log_probs = log_mean_exp(tf.stack([log_probs, said]), log_weights=shares)
+    return log_probs
 
 
 def teachers_of(name: str, teacher: Any) -> RestrictedTeacher | ModelTeachers:

@@ -21,9 +21,9 @@ from rlm_tf.file_errors import naming
 from rlm_tf.models.distillation.language_teachers import (
     ModelTeachers,
     RestrictedTeacher,
+    mean_of_samples,
     teachers_of,
 )
-from rlm_tf.numerics import log_mean_exp
 from rlm_tf.objectives.lumped_probs import LumpedProbs
 
 _SETTINGS, _ARRAYS = "predictions.json", ("words", "log_probs", "targets")
@@ -311,14 +311,7 @@ def _predictions(
         for index in range(batches.steps):
             (tokens, start), targets, weights = batches.element(index)
             given = [*map(tf.constant, (tokens, start, targets, weights))]
-            log_probs, states[0] = step(*given, states[0])
-            for sample in range(1, samples):
-                said, states[sample] = step(*given, states[sample])
-                # Of `sample` of them the mean so far, and one more.
-                shares = tf.math.log([[[float(sample)]], [[1.0]]])
-                log_probs = log_mean_exp(
-                    tf.stack([log_probs, said]), log_weights=shares
-                )
+            log_probs = mean_of_samples(step, given, states)
             counts = weights.ravel() > 0
             places = placed.element(index).next_tokens.ravel()[counts]
             yield places, tf.boolean_mask(log_probs, counts)
