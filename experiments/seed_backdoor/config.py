@@ -12,14 +12,17 @@ from experiments.kit.seed_list import PLANTED
 from rlm_tf.command_line.flags import setting
 
 # What is done against the trigger: words deleted at random as the classifier learns
-# ("ratio"), labels selected by such a probe (or as many drawn, which is its control),
-# the mean over copies of what is asked, or whole vectors of words dropped; and a linear
-# model of tf-idf, the simple peer, with words deleted and without.
+# ("deletes"), labels selected by a probe that learns so or not (or as many drawn, which
+# is the control), the mean over copies of what is asked, with deletion in training and
+# without, or whole vectors of words dropped; and a linear model of tf-idf, the simple
+# peer, with words deleted and without.
 DEFENCES: Mapping[str, dict[str, Any]] = {
     "none": {},
     "deletion": {"deletes": True},
-    "selection": {"selects": True},
+    "selection": {"selects": "deletion"},
+    "plain-selection": {"selects": "plain"},
     "copies": {"deletes": True, "copies": True},
+    "copies-alone": {"copies": True},
     "dropout-2d": {"drops": True},
     "random-half": {"draws": True},
     "linear": {"linear": True},

@@ -156,7 +156,7 @@ def _defended(
     if kind.get("selects") or kind.get("draws"):
         sure = np.random.default_rng(seed).random(len(data.labels))
         if kind.get("selects"):
-            probe = fit(data.labels, deletes)
+            probe = fit(data.labels, deletes if kind["selects"] == "deletion" else None)
             sure = probe.probs[np.arange(len(data.labels)), data.labels]
         half = select_confident(sure, data.labels, fraction=config.fraction)
         found["poisoned_selected"] = int(data.is_poisoned[half].sum())

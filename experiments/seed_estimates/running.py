@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import numpy as np
+import scipy.special
 from sklearn.linear_model import LogisticRegression
 
 from experiments.kit import machine
@@ -174,27 +175,30 @@ def _intervals(config: EstimatesConfig, data: SeedData, seed: int) -> dict[str, 
     probs = _ours(config, data, seed, data.labels["words"][rows]).probs
     right, sure = probs.argmax(axis=1) == truth, probs.max(axis=1)
     logits = np.log(np.maximum(probs.astype(np.float64), 1e-30))
-    fitted = fit_temperature(logits, truth)
-    scaled = logits / max(fitted.temperature, 1e-3)
-    calibrated = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    calibrated = (calibrated / calibrated.sum(axis=1, keepdims=True)).max(axis=1)
     found = []
     rng = np.random.default_rng(seed)
     for wanted in config.accuracies:
         kept = _of_accuracy(right, wanted, rng)
-        for kind, confidence in (("as it is", sure), ("calibrated", calibrated)):
+        # By the true labels of all that are kept: the best that calibration could be.
+        fitted = fit_temperature(logits[kept], truth[kept])
+        scaled = logits[kept] / max(fitted.temperature, 1e-3)
+        calibrated = scipy.special.softmax(scaled, axis=1).max(axis=1)
+        for kind, confidence in (
+            ("as it is", sure[kept]),
+            ("calibrated by all true labels", calibrated),
+        ):
             found.append(
                 {
                     "accuracy": wanted,
                     "documents": len(kept),
                     "confidence": kind,
-                    **_coverage(config, right[kept], confidence[kept], seed),
+                    "temperature": fitted.temperature,
+                    **_coverage(config, right[kept], confidence, seed),
                 }
             )
     return {
         "accuracy": float(right.mean()),
         "ece": expected_calibration_error(probs.astype(np.float64), truth),
-        "temperature": fitted.temperature,
         "intervals": found,
     }
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.optimize
 import scipy.special
 
-from rlm_tf.evaluation.reliability import Bins, Edges, reliability
+from rlm_tf.evaluation.reliability import Bins, Edges, checked_weights, reliability
 
 # 1 / T beyond which no two logits are near each other.
 _MOST = 1e150
@@ -53,6 +53,7 @@ def expected_calibration_error(
     bins: int = 15,
     edges: Edges = "right",
     equal: Bins = "width",
+    weights: npt.ArrayLike | None = None,
 ) -> float:
     """Returns the expected calibration error (Guo et al. 2017, arXiv 1706.04599).
 
@@ -67,6 +68,7 @@ def expected_calibration_error(
         bins: Number of bins; 15 is that of the authors' code.
         edges: See `reliability`.
         equal: See `reliability`.
+        weights: See `reliability`.
 
     Raises:
         ValueError: If shapes or options do not fit.
@@ -74,7 +76,8 @@ def expected_calibration_error(
     probs, labels = _checked("expected_calibration_error", probs, labels)
     right = probs.argmax(axis=1) == labels
     confidences = np.clip(probs.max(axis=1), 0, 1)
-    found = reliability(confidences, right, bins, edges=edges, equal=equal)
+    own = None if weights is None else np.asarray(weights)
+    found = reliability(confidences, right, bins, edges=edges, equal=equal, weights=own)
     return found.expected_error
 
 
@@ -118,7 +121,12 @@ def fidelity(teacher_probs: npt.ArrayLike, student_probs: npt.ArrayLike) -> Fide
     return Fidelity(float(same.mean()), float(divergence.mean()))
 
 
-def fit_temperature(logits: npt.ArrayLike, labels: npt.ArrayLike) -> FittedTemperature:
+def fit_temperature(
+    logits: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+) -> FittedTemperature:
     """Returns the temperature T whose softmax(z / T) loses least on labels.
 
     The loss is convex in 1 / T; its slope, the mean of E_p[z] - z_y, is followed to
@@ -127,6 +135,7 @@ def fit_temperature(logits: npt.ArrayLike, labels: npt.ArrayLike) -> FittedTempe
     Args:
         logits: z, `[N, K]`, finite, of held-out examples.
         labels: y, int `[N]`.
+        weights: What each example counts in the mean, `[N]`; None: all count alike.
 
     Raises:
         ValueError: If shapes do not fit, or a logit is not finite.
@@ -136,6 +145,10 @@ def fit_temperature(logits: npt.ArrayLike, labels: npt.ArrayLike) -> FittedTempe
     given, labels = _checked(name, given, labels, "logits")
     if not np.isfinite(given).all():
         raise ValueError(f"{name}: `logits` must be finite.")
+    shares = checked_weights(name, weights, len(labels))
+    # Those that count nothing are none of the labels below.
+    given, labels, shares = (each[shares > 0] for each in (given, labels, shares))
+    shares = shares / shares.sum()
     own = given[np.arange(len(labels)), labels]
 
     def slope(beta: float) -> float:
@@ -144,16 +157,18 @@ def fit_temperature(logits: npt.ArrayLike, labels: npt.ArrayLike) -> FittedTempe
             rows = given[start : start + _ROWS]
             probs = scipy.special.softmax(beta * rows, axis=1)
             # Less the own logit, before sums of large numbers hide it.
-            total += np.sum(probs * (rows - own[start : start + _ROWS, np.newaxis]))
-        return float(total / len(given))
+            apart = probs * (rows - own[start : start + _ROWS, np.newaxis])
+            total += np.sum(shares[start : start + _ROWS, np.newaxis] * apart)
+        return float(total)
 
     def nll(beta: float) -> float:
         total = 0.0
         for start in range(0, len(given), _ROWS):
             rows = beta * (given[start : start + _ROWS])
             log_sums = scipy.special.logsumexp(rows, axis=1)
-            total += np.sum(log_sums - beta * own[start : start + _ROWS])
-        return float(total / len(given))
+            losses = log_sums - beta * own[start : start + _ROWS]
+            total += np.sum(shares[start : start + _ROWS] * losses)
+        return float(total)
 
     before = nll(1.0)
     if slope(0.0) >= 0:
@@ -161,7 +176,7 @@ def fit_temperature(logits: npt.ArrayLike, labels: npt.ArrayLike) -> FittedTempe
     best = given.max(axis=1)
     if (own == best).all():
         ties = np.count_nonzero(given == best[:, np.newaxis], axis=1)
-        return FittedTemperature(0.0, before, float(np.mean(np.log(ties))))
+        return FittedTemperature(0.0, before, float(np.sum(shares * np.log(ties))))
     high = 1.0
     # Somebody's logit is not the largest, so that the slope turns, if late.
     while slope(high) < 0 and high < _MOST:

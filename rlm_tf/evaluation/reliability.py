@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,7 @@ def reliability(
     *,
     edges: Edges = "left",
     equal: Bins = "width",
+    weights: np.ndarray | None = None,
 ) -> Reliability:
     """Returns how often predictions are right, by how sure the model is.
 
@@ -51,6 +52,8 @@ def reliability(
             the code of Guo et al.
         equal: "width", or "mass": the sorted confidences are cut into parts of one
             size, give or take one.
+        weights: What each prediction counts in means, `[N]`, such as how many it stands
+            for in a sample; None: all count alike.
 
     Raises:
         ValueError: If shapes differ, there are none, or a confidence or an option is
@@ -72,11 +75,32 @@ def reliability(
         )
     places = _places(confidences, bins, edges, equal)
     counts = np.bincount(places, minlength=bins)
-    kept = counts > 0
-    sure = np.bincount(places, confidences, bins)[kept] / counts[kept]
-    right = np.bincount(places, correct, bins)[kept] / counts[kept]
-    error = float(np.sum(counts[kept] * np.abs(sure - right)) / counts.sum())
+    own = checked_weights("reliability", weights, len(confidences))
+    sizes = np.bincount(places, own, bins)
+    kept = sizes > 0
+    sure = np.bincount(places, own * confidences, bins)[kept] / sizes[kept]
+    right = np.bincount(places, own * correct, bins)[kept] / sizes[kept]
+    error = float(np.sum(sizes[kept] * np.abs(sure - right)) / sizes.sum())
     return Reliability(sure, right, counts[kept], error)
+
+
+def checked_weights(name: str, weights: Any, number: int) -> np.ndarray:
+    """Returns weights, float64 `[N]`; ones if there are none.
+
+    Raises:
+        ValueError: If they are not N numbers from 0 on, one above it at least.
+    """
+    if weights is None:
+        return np.ones(number)
+    found = np.asarray(weights, np.float64)
+    if found.shape != (number,) or not (
+        np.isfinite(found).all() and found.min() >= 0 and found.max() > 0
+    ):
+        raise ValueError(
+            f"{name}: `weights` must be {number} finite numbers from 0 on, not all 0; "
+            f"found shape {found.shape}."
+        )
+    return found
 
 
 def _places(

@@ -129,6 +129,28 @@ def _probs(logits):
     return found / found.sum(axis=1, keepdims=True)
 
 
+def test_weights_are_as_many_of_the_same():
+    rng = np.random.default_rng(4)
+    logits, labels = 3 * rng.normal(size=(12, 3)), rng.integers(0, 3, 12)
+    times = rng.integers(0, 4, 12)
+    repeated = np.repeat(np.arange(12), times)
+    found = fit_temperature(logits, labels, weights=times)
+    expected = fit_temperature(logits[repeated], labels[repeated])
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    probs = scipy.special.softmax(logits, axis=1)
+    error = expected_calibration_error(probs, labels, bins=5, weights=times / 7)
+    own = expected_calibration_error(probs[repeated], labels[repeated], bins=5)
+    assert error == pytest.approx(own)
+    # Those that count nothing do not keep the temperature from its end.
+    right = np.where(np.arange(12) < 11, logits.argmax(axis=1), logits.argmin(axis=1))
+    assert fit_temperature(logits, right).temperature > 0
+    shares = np.arange(12) < 11
+    assert fit_temperature(logits, right, weights=shares).temperature == 0
+    for weights in (np.zeros(12), np.full(12, -1.0), np.ones(11)):
+        with pytest.raises(ValueError, match="`weights` must be 12 finite numbers"):
+            fit_temperature(logits, labels, weights=weights)
+
+
 def test_equal_confidences_are_in_one_bin():
     correct = np.arange(100) < 80
     for order in (np.arange(100), np.random.default_rng(1).permutation(100)):

@@ -101,10 +101,27 @@ def accuracy(
         truth: int `[N]`, -1 of documents without a true label.
         samples: What may have been asked, the likeliest first.
     """
+    found = _strata(labels, truth, samples)
+    if found is None:
+        return None
+    rows, strata, sizes = found
+    right = labels[rows] == truth[rows]
+    return {
+        "labels": len(rows),
+        **accuracy_from_labels(right, strata, sizes)._asdict(),
+    }
+
+
+def _strata(
+    labels: np.ndarray, truth: np.ndarray, samples: Sequence[Sample]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Returns documents that can be judged, of which stratum each is, and their sizes.
+
+    Arguments as those of `accuracy`. None where there is no such document.
+    """
     rows = np.flatnonzero((truth >= 0) & (labels >= 0))
     if not len(rows):
         return None
-    right = labels[rows] == truth[rows]
     asked = [own for own in samples if np.isin(rows, own.rows).any()]
     whole = [own for own in asked if set(own.strata[rows]) >= set(own.strata) - {-1}]
     if asked:
@@ -112,11 +129,9 @@ def accuracy(
         sizes = np.bincount(strata[strata >= 0])
         group = _joined(np.bincount(strata[rows], minlength=len(sizes)))
         sizes = np.bincount(group, sizes).astype(int)
-        found = accuracy_from_labels(right, group[strata[rows]], sizes)
-    else:
-        number = int((labels >= 0).sum())
-        found = accuracy_from_labels(right, np.zeros(len(rows), int), [number])
-    return {"labels": len(rows), **found._asdict()}
+        return rows, group[strata[rows]], sizes
+    number = int((labels >= 0).sum())
+    return rows, np.zeros(len(rows), int), np.array([number])
 
 
 def _joined(drawn: np.ndarray) -> np.ndarray:
@@ -130,16 +145,34 @@ def _joined(drawn: np.ndarray) -> np.ndarray:
     return np.minimum(ends - (drawn > 0), ends[-1] - 1)
 
 
-def calibration(probs: np.ndarray, truth: np.ndarray) -> dict[str, float] | None:
-    """Returns how right probabilities are; None of too few labels."""
-    rows = np.flatnonzero(truth >= 0)
-    if len(rows) < _LEAST:
+def calibration(
+    probs: np.ndarray,
+    labels: np.ndarray,
+    truth: np.ndarray,
+    samples: Sequence[Sample],
+) -> dict[str, float] | None:
+    """Returns how right probabilities are; None of too few labels.
+
+    A label counts as the documents of its stratum that it stands for.
+
+    Args:
+        probs: float `[N, C]`.
+        labels: See `accuracy`, as the others.
+        truth: int `[N]`.
+        samples: What may have been asked.
+    """
+    found = _strata(labels, truth, samples)
+    if found is None or len(found[0]) < _LEAST:
         return None
+    rows, strata, sizes = found
+    weights = (sizes / np.maximum(np.bincount(strata, minlength=len(sizes)), 1))[strata]
     own = probs[rows].astype(np.float64)
     logits = np.log(np.maximum(own, 1e-30))
-    fitted = fit_temperature(logits, truth[rows])
+    fitted = fit_temperature(logits, truth[rows], weights=weights)
     return {
-        "ece": expected_calibration_error(own, truth[rows], bins=5, equal="mass"),
+        "ece": expected_calibration_error(
+            own, truth[rows], bins=5, equal="mass", weights=weights
+        ),
         "temperature": fitted.temperature,
         "nll_before": fitted.nll_before,
         "nll_after": fitted.nll_after,

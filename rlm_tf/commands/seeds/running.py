@@ -236,7 +236,9 @@ class Run:
             if found is not None:
                 results["accuracy"] = found
             if settings.use_labels == "estimate":
-                results["calibration"] = estimating.calibration(first.probs, truth)
+                results["calibration"] = estimating.calibration(
+                    first.probs, own, truth, [sample, earlier]
+                )
         sure = final.probs.max(axis=1)
         told = np.where(sure < settings.threshold, -1, labels)
         # Those without a word not counted.
