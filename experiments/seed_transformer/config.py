@@ -46,8 +46,8 @@ class TransformerConfig:
     )
     paraphrases: str = setting(
         "",
-        "Text file with a line for each document, of arm `paraphrase`: the document in "
-        "other words.",
+        "Of arm `paraphrase`: a text file with a line for each document, which says it "
+        "in other words; or the folder of a T5 of KerasHub's that does.",
     )
     replaced: float = setting(0.9, "Share of the pieces that `mlm-replace` replaces.")
     length: int = setting(64, "Pieces of a document that are read.")
@@ -75,7 +75,9 @@ class TransformerConfig:
                     f"--{name} must be positive, found {getattr(self, name)}."
                 )
         if "paraphrase" in self.arms and not self.paraphrases:
-            raise ValueError("the arm paraphrase needs --paraphrases, a text file.")
+            raise ValueError(
+                "the arm paraphrase needs --paraphrases, a text file or a folder."
+            )
         for name in ("fraction", "share", "replaced"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(

@@ -23,7 +23,13 @@ from rlm_tf.labelling import (
     rule_statistics,
     seed_pieces,
 )
-from rlm_tf.models import SeedSupervision, TextClassifier, TextReader, replace_words
+from rlm_tf.models import (
+    SeedSupervision,
+    T5Paraphraser,
+    TextClassifier,
+    TextReader,
+    replace_words,
+)
 from rlm_tf.models.text_classifiers.stages import log_probs_of
 from rlm_tf.training import LinearRate
 
@@ -174,7 +180,13 @@ def _rewritten(
         return replace_words(
             data.read.masked_model, data.tokens, ratio=config.replaced, seed=seed
         )
-    lines = pathlib.Path(config.paraphrases).read_text("utf-8").splitlines()
+    path = pathlib.Path(config.paraphrases)
+    if path.is_dir():
+        lines = T5Paraphraser(path, length=config.length, seed=seed)(
+            data.documents.texts
+        )
+    else:
+        lines = path.read_text("utf-8").splitlines()
     if len(lines) != len(data.tokens):
         raise ValueError(
             f"--paraphrases={config.paraphrases} must have a line for each of the "

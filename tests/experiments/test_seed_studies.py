@@ -404,7 +404,7 @@ def test_probes_read_replaced_and_paraphrased_documents(tmp_path):
     for arm in ("vanilla", "mlm-replace", "paraphrase"):
         assert f"| planted | {arm} | 1 |" in printed.stdout, printed.stderr
     missing = run_binary("seed_transformer", *flags, arms)
-    assert "needs --paraphrases, a text file" in missing.stderr
+    assert "needs --paraphrases, a text file or a folder" in missing.stderr
     lines.write_text("one\n")
     few = run_binary(
         "seed_transformer",
