@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from experiments.imm_bert.building import build
 from experiments.imm_bert.config import ARMS, FinetuneConfig
+from experiments.kit.bert_base import BERT_BASE, PIECES
 from experiments.kit.timing import median_seconds, train_function_step
 from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
 from rlm_tf.layers import TransformerEncoder
@@ -20,17 +21,6 @@ _ROWS, _LENGTH, _MASKED = 2, 128, 19
 _EPOCHS = 3
 # Training examples of GLUE's tasks in Table 3, as published; MRPC as GLUE cuts it.
 _EXAMPLES = {"cola": 8551, "mrpc": 3668, "qnli": 104_743, "rte": 2490}
-# Of BERT-base (Devlin et al. 2019), uncased.
-_BERT: dict[str, Any] = {
-    "num_layers": 12,
-    "width": 768,
-    "num_heads": 12,
-    "num_segments": 2,
-    "max_length": 512,
-    "positions": "absolute",
-    "norm": "post",
-}
-_PIECES = 30_522
 _MASK = ENCODER_RESERVED.index("[MASK]")
 
 
@@ -45,7 +35,7 @@ def project(arm: str, config: FinetuneConfig, seed: int) -> dict[str, Any]:
     encoder = (
         TransformerEncoder.from_checkpoint(config.checkpoint)
         if config.checkpoint
-        else TransformerEncoder(_PIECES, **_BERT, seed=seed)
+        else TransformerEncoder(PIECES, **BERT_BASE, seed=seed)
     )
     size = encoder.vocabulary_size
     rng = np.random.default_rng(seed)

@@ -12,49 +12,11 @@ import numpy as np
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.seed_config import ARMS
 from experiments.kit.seed_procedure import told_difference
+from experiments.kit.seed_published import TABLE_3_2
 from experiments.seed_classifiers.config import PEERS
 
 Row = Mapping[str, Any]
 _BASE = "vanilla"
-# Table 3.2, micro and macro F1, BERT-base: means of five runs.
-PUBLISHED: Mapping[str, Mapping[str, str]] = {
-    "ag-news": {
-        "vanilla": "83.9 / 83.9",
-        "standard": "82.2 / 82.0",
-        "o2u": "79.8 / 79.8",
-        "lops": "79.5 / 79.5",
-        "seed-deletion": "84.3 / 84.2",
-        "random-deletion": "86.2 / 86.1",
-        "oracle": "86.3 / 86.2",
-    },
-    "20news-coarse": {
-        "vanilla": "80.5 / 80.1",
-        "standard": "78.9 / 80.0",
-        "o2u": "80.9 / 78.5",
-        "lops": "81.7 / 80.7",
-        "seed-deletion": "86.4 / 86.1",
-        "random-deletion": "84.4 / 84.8",
-        "oracle": "90.6 / 90.6",
-    },
-    "20news-fine": {
-        "vanilla": "68.2 / 69.0",
-        "standard": "64.4 / 66.6",
-        "o2u": "71.1 / 71.2",
-        "lops": "73.8 / 72.7",
-        "seed-deletion": "73.7 / 75.0",
-        "random-deletion": "76.3 / 76.8",
-        "oracle": "81.1 / 81.1",
-    },
-    "rotten-tomatoes": {
-        "vanilla": "71.4 / 71.3",
-        "standard": "72.2 / 72.0",
-        "o2u": "74.1 / 74.0",
-        "lops": "70.4 / 70.4",
-        "seed-deletion": "70.4 / 70.3",
-        "random-deletion": "73.6 / 73.4",
-        "oracle": "79.6 / 79.6",
-    },
-}
 
 
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
@@ -121,7 +83,7 @@ def classifiers(rows: Sequence[Row]) -> str:
                 f"{np.mean([last(row, 'macro') for row in own]):.1f}",
                 with_deviation([row["held_out"]["micro"] for row in own], 1),
                 "" if arm == _BASE else told_difference(own, every.get((name, _BASE))),
-                PUBLISHED.get(name, {}).get(arm, ""),
+                TABLE_3_2.get(name, {}).get(arm, ""),
             )
         )
     titles = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.kit.grids import Grid
-from experiments.kit.seed_list import PLANTED, SET_NAMES
+from experiments.kit.seed_list import PLANTED, PUBLISHED, SET_NAMES
 from rlm_tf.command_line.flags import setting
 
 # How labels are selected, what the probe and the final training delete, what the probe
@@ -59,6 +59,9 @@ class TransformerConfig:
     fraction: float = setting(0.5, "Share of the labels that is selected.")
     iterations: int = setting(1, "Of self-training.")
     share: float = setting(0.5, "Of the pool that the last iteration learns from.")
+    project_steps: int = setting(
+        0, "Time so many steps at BERT-base's size instead, and project the hours."
+    )
 
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""
@@ -88,6 +91,12 @@ class TransformerConfig:
                 raise ValueError(
                     f"--{name} must lie in [0, 1), found {getattr(self, name)}."
                 )
+        if self.project_steps < 0:
+            raise ValueError(
+                f"--project_steps must not be negative, found {self.project_steps}."
+            )
+        if self.project_steps and PLANTED in self.sets:
+            raise ValueError("--project_steps are of published sets, not of planted.")
         if self.iterations < 0:
             raise ValueError(
                 f"--iterations must not be negative, found {self.iterations}."
@@ -111,9 +120,11 @@ PRESETS = {
     "dropouts": TransformerConfig(
         arms=tuple(arm for arm in ARMS if arm.startswith("drop"))
     ),
-    # The thesis' own size: give --encoder=DIR, a published BERT-base.
+    # The thesis' own size: some steps are timed; with --encoder=DIR, a published
+    # BERT-base, and --project_steps=0 it is run.
     "paper": TransformerConfig(
-        sets=("20news-coarse", "20news-fine", "ag-news", "rotten-tomatoes"),
+        sets=PUBLISHED,
+        project_steps=2,
         length=512,
         epochs=4,
         rate=2e-5,

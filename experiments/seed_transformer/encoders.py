@@ -65,7 +65,7 @@ def read_encoder(config: TransformerConfig, texts: list[str]) -> Read:
 def classifier(
     config: TransformerConfig,
     encoder: TransformerEncoder,
-    reader: TextReader,
+    reader: TextReader | None,
     class_names: tuple[str, ...],
     dropout: tuple[str, bool] | None,
     seed: int,
@@ -75,7 +75,7 @@ def classifier(
     Args:
         config: The settings.
         encoder: It stays as it is.
-        reader: Of pieces.
+        reader: Of pieces, where texts are read.
         class_names: C names.
         dropout: Place and whether of whole vectors, of an arm's own; None: as usual.
         seed: Of the head, and of dropout.

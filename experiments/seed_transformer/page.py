@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from experiments.kit.rows import Rows
 from experiments.seed_transformer.config import MAIN
 from experiments.seed_transformer.report import cells
 from experiments.seed_transformer.report import tables as tables_of_rows
-from experiments.seed_transformer.running import NEEDS
 
 _COMMAND = "python -m experiments.seed_transformer --preset={preset} --seeds={seeds}"
 
@@ -29,12 +29,17 @@ ABOUT = About(
 _MADE_BY: MadeBy = {
     "arms": _command("small", "1,2,3,4,5"),
     "dropouts": _command("dropouts", "1"),
+    "projected": _COMMAND.format(preset="paper", seeds="1"),
 }
 
 
 def tables(folder: pathlib.Path) -> dict[str, str]:
     """Returns the tables of the page, by name."""
-    return tables_of_rows(Rows(folder).read_all(NEEDS))
+    return tables_of_rows(_rows(folder))
+
+
+def _rows(folder: pathlib.Path) -> list[Any]:
+    return Rows(folder).read_all(("name", "arm", "seed"))
 
 
 MADE_BY: MadeBy = {
@@ -44,7 +49,7 @@ MADE_BY: MadeBy = {
 
 def headline(folder: pathlib.Path) -> str:
     """Returns what came out, in a line."""
-    rows = [r for r in Rows(folder).read_all(NEEDS) if r["arm"] in MAIN]
+    rows = [row for row in _rows(folder) if row["arm"] in MAIN]
     if not rows:
         return "It was not run yet"
     return "Micro F1 on AG's News: " + ", ".join(

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, table, with_deviation
 from experiments.kit.seed_procedure import told_difference
+from experiments.kit.seed_published import TABLE_3_2
 from experiments.seed_transformer.config import ARMS, MAIN, REWRITTEN
 
 Row = Mapping[str, Any]
@@ -24,6 +25,8 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
     found = {}
+    projected = [row for row in rows if row["arm"] == "projected"]
+    rows = [row for row in rows if row["arm"] != "projected"]
     main = [row for row in rows if row["arm"] in (*MAIN, *REWRITTEN)]
     others = [row for row in rows if row["arm"] not in (*MAIN, *REWRITTEN)]
     if main:
@@ -32,7 +35,19 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         # Beside what they are to replace, of the same seeds.
         seeds = {row["seed"] for row in others}
         found["dropouts"] = arms([row for row in main if row["seed"] in seeds] + others)
+    if projected:
+        found["projected"] = projections(projected[-1])
     return found
+
+
+def projections(row: Row) -> str:
+    """Returns hours of each arm at BERT-base's size."""
+    arms = list(next(iter(row["hours"].values())))
+    lines = [
+        (name, *(f"{hours[arm]:,.0f}" for arm in arms))
+        for name, hours in row["hours"].items()
+    ]
+    return table(("documents of", *(f"{arm}, hours" for arm in arms)), lines)
 
 
 def cells(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
@@ -61,11 +76,13 @@ def arms(rows: Sequence[Row]) -> str:
                 f"{np.mean([row['judged'][-1]['macro'] for row in own]):.1f}",
                 with_deviation([row["held_out"]["micro"] for row in own], 1),
                 "" if arm == _BASE else told_difference(own, every.get((name, _BASE))),
+                TABLE_3_2.get(name, {}).get(arm, ""),
             )
         )
     titles = (
         *("documents of", "arm", "seeds", "noise of what is learnt from, %"),
         *("micro F1, first", "last", "macro F1, last", "held out, micro"),
         f"last, less `{_BASE}`, ± 2 standard errors",
+        "the thesis, BERT-base, micro / macro",
     )
     return table(titles, lines, (0, 1))

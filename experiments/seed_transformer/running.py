@@ -15,6 +15,7 @@ from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.seed_documents import SeedDocuments, read_documents
 from experiments.kit.seed_procedure import deletion_of, drawn, packed, scores
+from experiments.seed_transformer import projecting
 from experiments.seed_transformer.config import ARMS, GRID, TransformerConfig
 from experiments.seed_transformer.encoders import Read, classifier, read_encoder
 from rlm_tf.command_line.json_files import write_json
@@ -67,6 +68,10 @@ def runs_of(config: TransformerConfig, seeds: list[int]) -> list[Run]:
     # Where an encoder is says nothing of it.
     common["encoder"] = pathlib.Path(config.encoder).name
     common["paraphrases"] = pathlib.Path(config.paraphrases).name
+    # Of runs none were projected; rows of before do not say so.
+    common.pop("project_steps")
+    if config.project_steps:
+        return [_projected(config, seed, common) for seed in seeds]
     found = []
     for name in config.sets:
         read = functools.cache(functools.partial(_prepare, config, name))
@@ -84,6 +89,22 @@ def runs_of(config: TransformerConfig, seeds: list[int]) -> list[Run]:
                     )
                 )
     return found
+
+
+def _projected(config: TransformerConfig, seed: int, settings: dict[str, Any]) -> Run:
+    def train(_: None, folder: pathlib.Path) -> dict[str, Any]:
+        return {
+            "name": folder.name,
+            "command": command_of(GRID, config, seed),
+            "arm": "projected",
+            "seed": seed,
+            **projecting.project(config, seed),
+            "machine": machine.environment()["machine"],
+            "commit": machine.commit(),
+        }
+
+    own = {**settings, "seed": seed, "project_steps": config.project_steps}
+    return Run(f"projected-seed{seed}", own, lambda: None, train, ("name", "hours"))
 
 
 def _prepare(config: TransformerConfig, name: str) -> Prepared:

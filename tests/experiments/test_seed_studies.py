@@ -394,30 +394,6 @@ def test_from_end_to_end(tmp_path, name, said):
 
 @pytest.mark.landing
 @pytest.mark.slow
-def test_probes_read_replaced_and_paraphrased_documents(tmp_path):
-    documents = planted()
-    lines = tmp_path / "lines.txt"
-    lines.write_text("\n".join(text.upper() for text in documents.texts) + "\n")
-    flags = ("--preset=smoke", f"--output_dir={tmp_path / 'out'}")
-    arms = "--arms=vanilla,mlm-replace,paraphrase"
-    printed = run_binary("seed_transformer", *flags, arms, f"--paraphrases={lines}")
-    for arm in ("vanilla", "mlm-replace", "paraphrase"):
-        assert f"| planted | {arm} | 1 |" in printed.stdout, printed.stderr
-    missing = run_binary("seed_transformer", *flags, arms)
-    assert "needs --paraphrases, a text file or a folder" in missing.stderr
-    lines.write_text("one\n")
-    few = run_binary(
-        "seed_transformer",
-        "--preset=smoke",
-        "--arms=paraphrase",
-        f"--paraphrases={lines}",
-        f"--output_dir={tmp_path / 'few'}",
-    )
-    assert "a line for each of the 400 documents, found 1" in few.stderr
-
-
-@pytest.mark.landing
-@pytest.mark.slow
 def test_the_command_is_a_binary_too(tmp_path):
     missing = run_binary("seed_classify", f"--output_dir={tmp_path}")
     assert missing.returncode == 1 and "needs --texts" in missing.stderr

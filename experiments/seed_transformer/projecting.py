@@ -1,0 +1,87 @@
+"""How long Table 3.2 would take with an encoder of the thesis' size."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from experiments.kit.bert_base import BERT_BASE, PIECES
+from experiments.kit.seed_list import SETS
+from experiments.kit.timing import median_seconds, train_function_step
+from experiments.seed_transformer.config import ARMS, TransformerConfig
+from experiments.seed_transformer.encoders import classifier
+from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
+from rlm_tf.layers import TransformerEncoder
+
+# Rows of a step that is timed; a step of a run has more.
+_ROWS = 2
+# Of all documents no training sees these.
+_HELD_OUT = 0.15
+
+
+def project(config: TransformerConfig, seed: int) -> dict[str, Any]:
+    """Returns seconds of a document, and hours of each set and arm of one seed.
+
+    Args:
+        config: Its `encoder`, if that is a checkpoint of BERT, gives the size; else
+            that of BERT-base.
+        seed: Of weights and of the tokens, which are random.
+    """
+    encoder = (
+        TransformerEncoder.from_checkpoint(config.encoder)
+        if (pathlib.Path(config.encoder) / "config.json").is_file()
+        else TransformerEncoder(PIECES, **BERT_BASE, seed=seed)
+    )
+    names = ("a", "b", "c", "d")
+    model = classifier(config, encoder, None, names, None, seed)
+    rng = np.random.default_rng(seed)
+    shape = (_ROWS, config.length)
+    tokens = tf.constant(
+        rng.integers(len(ENCODER_RESERVED), encoder.vocabulary_size, shape, np.int32)
+    )
+    batch = (tokens, tf.range(_ROWS)), tf.range(_ROWS)
+    step = train_function_step(model, [batch])
+    said = tf.function(lambda: model(tokens, training=False))
+    learnt = median_seconds(step, config.project_steps) / _ROWS
+    read = median_seconds(lambda: said().numpy(), config.project_steps) / _ROWS
+    return {
+        "layers": encoder.num_layers,
+        "width": encoder.width,
+        "length": config.length,
+        "learnt_seconds": learnt,
+        "read_seconds": read,
+        "hours": {
+            name: {
+                arm: _seconds(config, name, arm, learnt, read) / 3600
+                for arm in config.arms
+            }
+            for name in config.sets
+        },
+    }
+
+
+def _seconds(
+    config: TransformerConfig, name: str, arm: str, learnt: float, read: float
+) -> float:
+    """Returns what an arm takes, from the thesis' numbers of documents.
+
+    Args:
+        config: The settings.
+        name: Of `SETS`.
+        arm: Of `ARMS`.
+        learnt: Seconds of a document in training.
+        read: Of one that is predicted.
+    """
+    documents, _, labelled, *_ = SETS[name].published
+    pool, known = ((1 - _HELD_OUT) * each for each in (documents, labelled))
+    selects = ARMS[arm]["select"] != "all"
+    base = config.fraction * known if selects else known
+    sizes = [known] * selects + [base]
+    for iteration in range(1, config.iterations + 1):
+        share = config.share * iteration / config.iterations
+        sizes.append(base + share * (pool - base))
+    # Behind each training all of the pool is predicted.
+    return config.epochs * sum(sizes) * learnt + len(sizes) * pool * read
