@@ -96,9 +96,9 @@ def test_fine_tuning_needs_an_encoder(tmp_path):
 
 @pytest.mark.landing
 def test_hours_at_the_size_of_table_3(tmp_path, monkeypatch):
-    tiny = {**projecting._BERT, "num_layers": 1, "width": 8, "num_heads": 2}
-    monkeypatch.setattr(projecting, "_BERT", tiny)
-    monkeypatch.setattr(projecting, "_PIECES", 40)
+    tiny = {**projecting.BERT_BASE, "num_layers": 1, "width": 8, "num_heads": 2}
+    monkeypatch.setattr(projecting, "BERT_BASE", tiny)
+    monkeypatch.setattr(projecting, "PIECES", 40)
     config = dataclasses.replace(IMM_BERT["paper"], project_steps=1)
     names = [run.name for run in imm_bert_runs(config, [1, 2])]
     assert names == [f"project-{arm}" for arm in config.arms]
