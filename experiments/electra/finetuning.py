@@ -137,7 +137,7 @@ def best_of(
 
     Args:
         recipes: What is tried.
-        tuned: Maps a recipe and the folder of its run to scores; "valid_accuracy"
+        tuned: Maps a recipe and the folder of its run to scores; "valid_score"
             counts.
         folder: Of all. Those that a killed run has been through are not tried again.
     """
@@ -148,12 +148,12 @@ def best_of(
         if not done.exists():
             place.mkdir(parents=True, exist_ok=True)
             write_json(done, {**tuned(recipe, place), "setting": recipe._asdict()})
-        tried.append(read_json(done, "remove it", ("valid_accuracy", "setting")))
+        tried.append(read_json(done, "remove it", ("valid_score", "setting")))
         # What is resumed from is of no use any more.
         shutil.rmtree(place / "checkpoints", ignore_errors=True)
-    best = max(tried, key=lambda each: each["valid_accuracy"])
+    best = max(tried, key=lambda each: each["valid_score"])
     return {
         **best,
         "seconds": sum(each["seconds"] for each in tried),
-        "tried": [[each["valid_accuracy"], each["setting"]] for each in tried],
+        "tried": [[each["valid_score"], each["setting"]] for each in tried],
     }

@@ -10,7 +10,12 @@ import scipy.stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from experiments.kit.task_list import GLUE, TASKS
-from rlm_tf.commands.encoders.examples import Examples, constant_peer, linear_peer
+from rlm_tf.commands.encoders.examples import (
+    Examples,
+    Score,
+    constant_peer,
+    linear_peer,
+)
 from rlm_tf.data import LabelledTexts, load_ag_news, load_corpus, load_glue
 
 # Share of the training examples that epochs and rates are chosen on.
@@ -98,12 +103,21 @@ def scores(
     }
 
 
+def chosen_by(name: str) -> Score:
+    """Returns the metric of a task that counts, of texts and what is said of them."""
+    metric = METRICS[TASKS[name].metrics[0]]
+    return lambda texts, said: float(metric(texts.labels, said))
+
+
 def peers(name: str, examples: Examples) -> dict[str, Any]:
-    """Returns what tf-idf with a linear model scores, and the most frequent class."""
+    """Returns what tf-idf with a linear model scores, and the most frequent class.
+
+    The linear model is the best on held-out examples by the metric that counts.
+    """
     found: dict[str, Any] = {"tfidf": {}, "tfidf_about": "", "majority": {}}
     for ending, test in {"": examples.test, **other_tests(name)}.items():
         asked = examples._replace(test=test)
-        linear = linear_peer(asked)
+        linear = linear_peer(asked, chosen_by(name))
         found["tfidf"] |= scores(name, test, linear.predictions, ending)
         found["tfidf_about"] = linear.about
         found["majority"] |= scores(name, test, constant_peer(asked), ending)

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from sklearn.metrics import matthews_corrcoef
 
 from experiments.electra import report as electra_report
 from experiments.electra.config import PRESETS as ELECTRA
@@ -16,9 +17,10 @@ from experiments.electra.task_report import of_tasks
 from experiments.kit import encoder_finetuning, encoder_tasks
 from experiments.kit.encoder_finetuning import Recipe
 from experiments.kit.task_list import GLUE
-from rlm_tf.commands.encoders.examples import Examples
+from rlm_tf.commands.encoders.examples import Examples, linear_peer
 from rlm_tf.data import LabelledTexts, encoder_vocabulary
 from rlm_tf.layers import TransformerEncoder
+from rlm_tf.training import read_metrics_log
 from tests.experiments.task_rows import task_row
 
 
@@ -34,7 +36,7 @@ def test_settings_of_table_a2_and_the_best_of_them(tmp_path):
         if len(asked) == 3:
             raise KeyboardInterrupt
         score = -float(recipe.batch_size == 32) - recipe.warm_up
-        return {"valid_accuracy": score, "seconds": 2.0, "test": {"accuracy": 0.5}}
+        return {"valid_score": score, "seconds": 2.0, "test": {"accuracy": 0.5}}
 
     with pytest.raises(KeyboardInterrupt):
         best_of(recipes, tuned, tmp_path)
@@ -42,7 +44,7 @@ def test_settings_of_table_a2_and_the_best_of_them(tmp_path):
     # Those before the break are not asked again.
     assert asked == [f"setting-{number}" for number in (0, 1, 2, 2, 3)]
     values = [value for value, _ in found["tried"]]
-    assert found["valid_accuracy"] == max(values) and found["seconds"] == 8.0
+    assert found["valid_score"] == max(values) and found["seconds"] == 8.0
     assert found["setting"]["length"] == 256 and len(found["tried"]) == 4
 
 
@@ -86,13 +88,48 @@ def test_fine_tuning_of_numbers_and_of_two_test_texts(tmp_path, monkeypatch):
         recipe=Recipe(0.01, 8, epochs=2, weight_decay=0.01, length=32),
         seed=1,
     )
-    assert found["epochs"] == 2 and found["valid_accuracy"] < 0
+    assert found["epochs"] == 2 and found["valid_score"] < 0
     assert found["test"]["spearman"] == found["test"]["spearman_odd"]
     assert -1 <= found["test"]["spearman"] <= 1
     monkeypatch.setattr(encoder_tasks, "other_tests", lambda task: {"_odd": examples})
     peers = encoder_tasks.peers("stsb", Examples(examples, examples, examples, []))
     assert peers["tfidf"]["spearman"] == peers["tfidf"]["spearman_odd"] > 0.9
     assert peers["majority"] == {"spearman": 0.0, "spearman_odd": 0.0}
+
+
+def test_peers_and_epochs_are_chosen_by_the_metric_that_counts(tmp_path):
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(["ab", "cd", "ef"], 4)) for _ in range(60)]
+    labels = np.array([text.count("ab") < 3 for text in texts], np.int32)
+    examples = LabelledTexts(texts, labels, ("0", "1"))
+    whole = Examples(examples, examples, examples, [])
+    asked = []
+
+    def score(given, said):
+        assert given is examples
+        asked.append(encoder_tasks.chosen_by("cola")(given, said))
+        # The worst is to be taken.
+        return -asked[-1]
+
+    found = linear_peer(whole, score)
+    assert len(set(asked)) > 1
+    assert matthews_corrcoef(labels, found.predictions) == pytest.approx(min(asked))
+    best = encoder_tasks.peers("cola", whole)["tfidf"]["matthews"]
+    assert best == pytest.approx(max(asked))
+    vocabulary = encoder_vocabulary("\n".join(texts), 290)
+    found = encoder_finetuning.finetune(
+        TransformerEncoder(len(vocabulary), num_layers=1, width=4, num_heads=2),
+        vocabulary,
+        "cola",
+        whole,
+        tmp_path,
+        recipe=Recipe(0.05, 8, epochs=3),
+        seed=1,
+    )
+    logged = [row["val_chosen"] for row in read_metrics_log(tmp_path / "metrics.jsonl")]
+    assert len(logged) == 3 and found["valid_score"] == max(logged)
+    # The same texts are held out and tested.
+    assert found["test"]["matthews"] == pytest.approx(found["valid_score"])
 
 
 @pytest.mark.landing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,12 +118,21 @@ class Peer(NamedTuple):
     about: str
 
 
-def linear_peer(examples: Examples) -> Peer:
+# Of texts and what is said of them, the more the better.
+Score = Callable[[LabelledTexts, np.ndarray], float]
+
+
+def linear_peer(examples: Examples, score: Score | None = None) -> Peer:
     """Returns what tf-idf and a linear model say, the best on the validation texts.
 
     Words and pairs of them or, if there are not too many texts, parts of words;
     logistic regression, or ridge regression where labels are numbers.
+
+    Args:
+        examples: Of a task.
+        score: What the best is by, the more the better; None: `score_of`.
     """
+    score = score or score_of
     train, valid, test = examples.train, examples.valid, examples.test
     best, found = -np.inf, Peer(np.zeros(len(test)), "")
     for analyser, vectorisers in _vectorisers(train):
@@ -143,9 +152,9 @@ def linear_peer(examples: Examples) -> Peer:
             if len(np.unique(train.labels)) < 2 and not train.is_regression:
                 continue
             model.fit(matrices[0], train.labels)
-            score = score_of(valid, model.predict(matrices[1]))
-            if score > best:
-                best = score
+            found_score = score(valid, model.predict(matrices[1]))
+            if found_score > best:
+                best = found_score
                 found = Peer(
                     model.predict(matrices[2]), f"{analyser}, strength {strength:g}"
                 )
