@@ -16,6 +16,7 @@ def after_steps(
     batches: Sequence[Any],
     *,
     rate: float = 0.1,
+    optimizer: Callable[[], Any] | None = None,
 ) -> keras.Model:
     """Returns a model after a step of gradient descent on each batch.
 
@@ -25,10 +26,11 @@ def after_steps(
         make: Returns the model.
         batches: What `train_step` takes.
         rate: Learning rate.
+        optimizer: Returns another one than that of gradient descent.
     """
     with strategy.scope():
         model = make()
-        model.compile(keras.optimizers.SGD(rate))
+        model.compile(keras.optimizers.SGD(rate) if optimizer is None else optimizer())
 
     @tf.function
     def step(batch: Any) -> None:

@@ -27,7 +27,7 @@ CHOSEN: Mapping[str, float] = {
     "original": 1e-3,
     "separate": 1e-3,
     "disentangled": 1e-3,
-    # After 800 steps nothing tells its rates apart; after 3,000 it does well.
+    # After 800 steps nothing tells its rates apart; the largest that was seen to train.
     "decoupled": 2e-3,
 }
 GENERATOR_RATE = CHOSEN["masked"]

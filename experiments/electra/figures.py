@@ -40,7 +40,7 @@ def draw_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
                 np.mean(curves, axis=0),
                 _DASHES.get(generator, "-."),
                 color=_COLOURS[arm],
-                label=f"{arm}, {generator} layers",
+                label=f"{arm}, {number_of('layer', generator)}",
             )
     for panel, title in zip(axes, titles, strict=True):
         panel.set(xlabel="steps", title=title)
@@ -94,7 +94,9 @@ def draw_sweep(rows: Sequence[Row], path: pathlib.Path) -> None:
                 values,
                 label=f"rate {row['rate']:g}{weight}{gone}",
             )
-        panel.set(xlabel="steps", title=f"{arm}, generator of {generator} layers")
+        panel.set(
+            xlabel="steps", title=f"{arm}, generator of {number_of('layer', generator)}"
+        )
     axes[0][0].set_ylabel("F1, text of one generator")
     save(figure, path)
 

@@ -33,10 +33,11 @@ class TermNorms(keras.callbacks.Callback):
             return
         if self._norms is None:
             self._norms = tf.function(self._measure)
-        state = self.model.draw_seeds.state
-        before = state.numpy()
+        # Seeds of draws and of dropout among them.
+        kept = [(each, each.numpy()) for each in self.model.non_trainable_variables]
         logs |= {name: float(value) for name, value in self._norms().items()}
-        state.assign(before)
+        for each, before in kept:
+            each.assign(before)
 
     def _measure(self) -> dict[str, tf.Tensor]:
         model: Electra = self.model

@@ -11,6 +11,7 @@ from experiments.electra.chosen_rows import NEEDS, Row, detectors, masked_rows, 
 from experiments.electra.report import tables as tables_of_rows
 from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
+from rlm_tf.command_line.wording import number_of
 
 _COMMAND = "python -m experiments.electra --preset={preset} --seeds={seeds} {data}"
 
@@ -67,12 +68,13 @@ def headline(folder: pathlib.Path) -> str:
     if found:
         cells = dict.fromkeys((row["arm"], row["generator"]) for row in found)
         return "F1 of replaced words: " + ", ".join(
-            f"{arm} with {layers} layers {_f1(found, arm, layers):.3f}"
+            f"{arm} with {number_of('layer', layers)} {_f1(found, arm, layers):.3f}"
             for arm, layers in cells
         )
     masked = sorted(masked_rows(rows), key=lambda row: row["generator"])
     nats = ", ".join(
-        f"{row['generator']} layers {row['test']['nll']:.2f} nats (seed {row['seed']})"
+        f"{number_of('layer', row['generator'])} {row['test']['nll']:.2f} nats (seed "
+        f"{row['seed']})"
         for row in masked
     )
     return f"The comparison was not run yet; masked language models: {nats or 'none'}"

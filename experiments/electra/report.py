@@ -188,9 +188,15 @@ def ranking(rows: Sequence[Row]) -> str:
         "layers of the generator",
         "seeds",
         "own generator",
-        *(f"{name.replace(':', ' layers, seed ')}" for name in names),
+        *(_of_standalone(name) for name in names),
     )
     return table(titles, lines)
+
+
+def _of_standalone(name: str) -> str:
+    """Returns "4 layers, seed 1" for "4:1"."""
+    layers, _, seed = name.partition(":")
+    return f"{number_of('layer', int(layers))}, seed {seed}"
 
 
 def _names(row: Row) -> list[str]:

@@ -23,6 +23,7 @@ def claim(
     resume: bool,
     defaults: Mapping[str, Any] | None = None,
     beside: Sequence[str] = (),
+    early: Sequence[str] = (),
 ) -> bool:
     """Makes a folder this run's, or says that the run is done.
 
@@ -35,6 +36,8 @@ def claim(
         resume: Whether what an earlier run has left is used.
         defaults: What settings were before they existed.
         beside: What may be in the folder before it is this run's.
+        early: Which of `files` cost next to nothing: a run that has left no other
+            gives way to one of other settings.
 
     Returns:
         Whether the result is there.
@@ -46,12 +49,18 @@ def claim(
     ours = settings_file.exists()
     if ours and not overwrite:
         found = read_json(settings_file, f"give {_REMEDY}")
-        check_same_settings(
-            _readable({**(defaults or {}), **found}),
-            _readable(wanted),
-            str(settings_file),
-            _REMEDY,
-        )
+        try:
+            check_same_settings(
+                _readable({**(defaults or {}), **found}),
+                _readable(wanted),
+                str(settings_file),
+                _REMEDY,
+            )
+        except ValueError:
+            if any((folder / name).exists() for name in files if name not in early):
+                raise
+            # Such as a run that ended by a mistake in its settings.
+            remove_all(folder, early)
         if (folder / result).exists():
             return True
     if ours and (overwrite or not resume):

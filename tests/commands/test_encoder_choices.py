@@ -15,16 +15,19 @@ from rlm_tf.commands.encoders import (
     examples,
     finetuning,
     finetuning_report,
+    fitting,
     pretraining,
     pretraining_plan,
     pretraining_report,
     settings,
     using,
 )
-from rlm_tf.commands.encoders.folder import TrainedEncoder
+from rlm_tf.commands.encoders.folder import TrainedEncoder, encoder_of, load_encoder
 from rlm_tf.data import LabelledTexts, encoder_vocabulary
 from rlm_tf.data.text.special_tokens import FIRST_IDS
-from rlm_tf.models import MaskedLanguageModel
+from rlm_tf.layers import TransformerEncoder
+from rlm_tf.models import MaskedLanguageModel, SequenceClassifier
+from rlm_tf.optimizers import DecoupledOptimizer
 from tests.commands.labelled_files import WORDS, parts, report, sentence
 from tests.models.encoders import toy
 
@@ -121,7 +124,7 @@ def test_rows_of_two_texts_and_words_masked_whole(tmp_path):
     rows, held = run._rows(text, text, vocabulary)
     # Nine of ten have a second text.
     assert 0.8 < (rows.segments.max(axis=1) == 1).mean() < 1
-    plan = run._plan(vocabulary, rows)
+    plan = run._plan(vocabulary, rows, held)
     assert plan.lines()[2:] == ["words are masked whole", "rows of two texts"]
     ((batch,),) = pretraining.looked_at(plan, vocabulary, held).take(1)
     tokens, _, positions, segments = (part.numpy() for part in batch)
@@ -134,7 +137,7 @@ def test_rows_of_two_texts_and_words_masked_whole(tmp_path):
     whole = (positions[:, :-1] > 0) & goes_on[:, 1:] & (positions[:, 1:] > 0)
     assert whole.sum() > cut.sum()
     # As it was planned, so it is resumed.
-    assert run._plan(vocabulary, rows) == plan
+    assert run._plan(vocabulary, rows, held) == plan
 
 
 @pytest.mark.parametrize("rate_decay", [1.0, 0.5])
@@ -227,6 +230,86 @@ def test_a_text_that_is_too_short(tmp_path):
         pretraining.run(given)
 
 
+@pytest.mark.landing
+def test_a_run_that_ended_by_a_mistake_may_be_corrected(tmp_path):
+    rng = np.random.default_rng(5)
+    (tmp_path / "a.txt").write_text(
+        "\n".join(sentence(rng, kind) for kind in [*WORDS] * 60)
+    )
+    given = settings.PretrainSettings(
+        text=str(tmp_path / "a.txt"),
+        output_dir=str(tmp_path / "out"),
+        steps=1,
+        length=400,
+        width=4,
+        num_layers=1,
+    )
+    with pytest.raises(ValueError, match=r"held-out text: .* A shorter --length, or"):
+        pretraining.run(given)
+    assert (tmp_path / "out" / "vocabulary.txt").exists()
+    pretraining.run(dataclasses.replace(given, length=16))
+    with pytest.raises(ValueError, match="length was 16 and is 8"):
+        pretraining.run(dataclasses.replace(given, length=8))
+    folder = tmp_path / "out"
+    load_encoder(folder)
+    other = MaskedLanguageModel(
+        TransformerEncoder(9, num_layers=1, width=4, num_heads=2)
+    )
+    other.save(folder / "model.keras")
+    with pytest.raises(ValueError, match=r"is not the model that was trained in"):
+        load_encoder(folder)
+    results = json.loads((folder / "report.json").read_text())
+    results.pop("model_sha256")
+    (folder / "report.json").write_text(json.dumps(results))
+    with pytest.raises(ValueError, match=r"knows 9 tokens and .* they are of two enc"):
+        load_encoder(folder)
+    SequenceClassifier(toy.encoder(), 2).save(folder / "model.keras")
+    with pytest.raises(ValueError, match="expected an Electra or a MaskedLanguageMod"):
+        load_encoder(folder)
+
+
+def test_looks_and_tracing_are_part_of_the_time():
+    speed = fitting.Speed(step=0.1, look=1.0, first=10.0)
+    # Of 92 s less 10 for tracing a tenth is looked in: eight looks.
+    looks, steps = fitting.looks_and_steps(100.0, speed, 20, 25)
+    assert (looks, steps) == (8, 740)
+    assert 10 + looks * 1.0 + steps * 0.1 == pytest.approx(92.0)
+    assert fitting.looks_and_steps(100.0, speed._replace(look=0.01), 20, 25)[0] == 20
+    assert fitting.looks_and_steps(5.0, speed, 20, 25) == (1, 1)
+    # No look without 25 steps before it.
+    assert fitting.looks_and_steps(25.0, speed._replace(look=0.01), 20, 25)[0] == 5
+
+
+@pytest.mark.parametrize("embeddings", settings.EMBEDDINGS)
+def test_detectors_may_have_any_embeddings(embeddings):
+    plan = pretraining_plan.Plan(
+        "electra", 20, 8, 1, 1, 1, False, 8, 2, 1, 1, 0, 0.01, 0.02, 50.0, 0.15,
+        2.0, 0.1, 1, None, embeddings=embeddings,
+    )  # fmt: skip
+    model = pretraining_plan.build(plan)
+    assert model.embeddings == embeddings
+    shared = embeddings == "shared"
+    assert isinstance(model.optimizer, DecoupledOptimizer) != shared
+    assert model.clip_norm == (2.0 if shared else None)
+    assert any("generator: 1 layer of that width" in line for line in plan.lines())
+
+
+def test_texts_that_are_in_two_tables_are_told(tmp_path):
+    def write(name, rows):
+        path = tmp_path / name
+        path.write_text("text,label\n" + "\n".join(rows) + "\n")
+        return str(path)
+
+    train = write("train.csv", [f"words {i},{'ab'[i % 2]}" for i in range(60)])
+    test = write("test.csv", ["words 1,b", "words 99,a", "words 2,a"])
+    given = settings.FinetuneSettings(train=train, test=test, valid=test)
+    notes = examples.read_examples(given).notes
+    assert any(note.startswith("test: 2 of them are in the training") for note in notes)
+    other = write("other.csv", ["new,b", "newer,a"])
+    given = dataclasses.replace(given, test=other, valid=other)
+    assert not any("are in the" in n for n in examples.read_examples(given).notes)
+
+
 def test_a_step_of_each_objective_has_rates_of_its_own():
     plan = pretraining_plan.Plan(
         "electra", 20, 8, 1, 1, 1, False, 8, 2, 1, 1, 0, 0.01, 0.02, 50.0, 0.15,
@@ -238,4 +321,4 @@ def test_a_step_of_each_objective_has_rates_of_its_own():
     assert model.embeddings == "separate"
     masked = pretraining_plan.build(dataclasses.replace(plan, objective="masked"))
     assert float(masked.optimizer.learning_rate) == pytest.approx(0.01)
-    assert pretraining_plan.encoder_of(masked) is masked.encoder
+    assert encoder_of(masked) is masked.encoder

@@ -288,6 +288,11 @@ def test_norms_of_gradients_before_clipping(embeddings):
             if squares:
                 expected[f"norm_{name}_{part}"] = math.sqrt(sum(squares))
     assert logs == pytest.approx(expected, rel=1e-4)
+    before = [np.array(each) for each in model.variables]
+    callback.on_epoch_end(1, {})
+    # Seeds of draws and of dropout, too, are as they were.
+    for each, value in zip(model.variables, before, strict=True):
+        np.testing.assert_array_equal(each, value, err_msg=each.path)
     assert len(logs) == {"shared": 4, "separate": 2}[embeddings]
 
 

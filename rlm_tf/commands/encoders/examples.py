@@ -100,7 +100,21 @@ def read_examples(settings: FinetuneSettings | ClassifierSettings) -> Examples:
             notes.append(f"{name}: {len(part):,} of --train, held out by chance")
         parts.append(part)
     test, valid = parts
+    seen = set(_rows_of(train))
+    for name, part in (("test", test), ("valid", valid)):
+        copies = sum(row in seen for row in _rows_of(part))
+        if copies:
+            notes.append(
+                f"{name}: {copies:,} of them are in the training examples, too, letter "
+                "by letter: scores of these say little"
+            )
     return Examples(train, valid, test, notes)
+
+
+def _rows_of(part: LabelledTexts) -> list[tuple[str, ...]]:
+    """Returns the one or two texts of each example."""
+    columns = [each for each in (part.texts, part.texts_b) if each is not None]
+    return list(zip(*columns, strict=True))
 
 
 # === Simple models ===

@@ -25,10 +25,10 @@ from rlm_tf.commands.encoders.folder import (
     SAVED_MODEL,
     VOCABULARY,
     TrainedEncoder,
+    encoder_of,
     load_encoder,
     settings_that_count,
 )
-from rlm_tf.commands.encoders.pretraining_plan import encoder_of
 from rlm_tf.commands.encoders.settings import (
     ENCODER,
     RESULTS,
@@ -110,7 +110,7 @@ class Run:
         }
         cut = float(batches["train"].cut.mean())
         print(f"  rows of {length} tokens; {100 * cut:.0f} % of the texts are longer")
-        epochs = self._epochs(examples, trained, batches["train"])
+        epochs = self._epochs(examples, trained, batches["train"], batches["valid"])
         with distribution.strategy(settings.strategy).scope():
             model = self._build(examples, trained)
         print(
@@ -180,6 +180,7 @@ class Run:
         examples: labelled.Examples,
         trained: TrainedEncoder,
         train: LabelledBatches,
+        valid: LabelledBatches,
     ) -> int:
         """Returns the passes, as an earlier process has chosen them if there is one."""
         if self.settings.epochs is not None:
@@ -191,10 +192,13 @@ class Run:
         epochs = min(max(passes, _LEAST_EPOCHS), _MOST_EPOCHS)
         if self.settings.minutes is not None:
             few = ResumableBatches(Looks(train, fitting.PROBE_STEPS))
-            step = fitting.step_seconds(lambda: self._build(examples, trained), few)
-            steps = fitting.steps_in(60 * self.settings.minutes, step)
-            epochs = min(epochs, max(steps // train.steps, 1))
-            print(f"  a step takes {1000 * step:.0f} ms")
+            speed = fitting.speed_of(
+                lambda: self._build(examples, trained), few, valid.in_order()
+            )
+            left = fitting.seconds_left(60 * self.settings.minutes, speed)
+            most = int(left / (train.steps * speed.step + speed.look))
+            epochs = min(epochs, max(most, 1))
+            print(f"  a step takes {1000 * speed.step:.0f} ms")
         write_json(path, {"epochs": epochs})
         return epochs
 

@@ -27,9 +27,11 @@ from rlm_tf.training import (
 METRICS, CHECKPOINTS = "metrics.jsonl", "checkpoints"
 _CHECKPOINT_SECONDS = 60.0
 PROBE_STEPS = 4
-# Of the time for training what a step was measured to take is planned; the rest is for
-# moments in which the machine is slower.
+# So much of the time for training is planned; the rest is for moments in which the
+# machine is slower.
 _PLANNED = 0.92
+# Most of it that is looked in.
+_LOOKED = 0.1
 
 
 class Fitted(NamedTuple):
@@ -50,28 +52,73 @@ class Fitted(NamedTuple):
     recoveries: int
 
 
-def step_seconds(build: Callable[[], keras.Model], data: ResumableBatches) -> float:
-    """Returns how long a training step takes, with a model that is thrown away.
+class Speed(NamedTuple):
+    """How long training takes, in seconds.
+
+    Attributes:
+        step: One of training.
+        look: One at what is held out.
+        first: What the first step and the first look take beyond that.
+    """
+
+    step: float
+    look: float
+    first: float
+
+
+def speed_of(
+    build: Callable[[], keras.Model], data: ResumableBatches, valid: tf.data.Dataset
+) -> Speed:
+    """Returns how long training takes, with a model that is thrown away.
 
     Args:
         build: Returns it compiled.
         data: A few batches.
+        valid: What is looked at.
     """
-    batches = data.dataset
+
+    def seconds(call: Callable[[], Any]) -> float:
+        began = time.perf_counter()
+        call()
+        return time.perf_counter() - began
+
     with free_graphs_on_exit():
         model = build()
-        model.fit(batches, epochs=1, shuffle=False, verbose=0)
-        times = []
-        for _ in range(2):
-            began = time.perf_counter()
-            model.fit(batches, epochs=1, shuffle=False, verbose=0)
-            times.append((time.perf_counter() - began) / data.steps)
-    return min(times)
+
+        def fit() -> None:
+            model.fit(data.dataset, epochs=1, shuffle=False, verbose=0)
+
+        def look() -> None:
+            model.evaluate(valid, verbose=0)
+
+        firsts = [seconds(call) for call in (fit, look)]
+        epoch, one = min(seconds(fit), seconds(fit)), seconds(look)
+    return Speed(epoch / data.steps, one, max(sum(firsts) - epoch - one, 0.0))
 
 
-def steps_in(seconds: float, step: float) -> int:
-    """Returns how many steps are planned for a time."""
-    return max(int(_PLANNED * seconds / step), 1)
+def seconds_left(seconds: float, speed: Speed) -> float:
+    """Returns the time of all steps and looks that are planned."""
+    return max(_PLANNED * seconds - speed.first, 0.0)
+
+
+def looks_and_steps(
+    seconds: float, speed: Speed, most_looks: int, least_steps: int
+) -> tuple[int, int]:
+    """Returns how many looks and steps are planned for a time.
+
+    Args:
+        seconds: Of training, with all that it takes.
+        speed: How long each takes.
+        most_looks: Of these there are less where they would take over a tenth.
+        least_steps: Between two looks.
+    """
+    left = seconds_left(seconds, speed)
+    looks = int(
+        min(most_looks, left / speed.step / least_steps, _LOOKED * left / speed.look)
+    )
+    looks = max(looks, 1)
+    steps = max(int((left - looks * speed.look) / speed.step), 1)
+    return min(looks, steps), steps
 
 
 def fit(

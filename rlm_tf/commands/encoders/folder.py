@@ -19,7 +19,9 @@ from rlm_tf.commands.encoders.settings import (
     is_published,
 )
 from rlm_tf.data import Vocabulary
+from rlm_tf.layers import TransformerEncoder
 from rlm_tf.loading import load_model
+from rlm_tf.models import Electra, MaskedLanguageModel
 from rlm_tf.models.encoders.published_bert import read_bert, weights_of
 
 PLAN = "plan.json"
@@ -64,14 +66,14 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If there is no trained encoder, a file is damaged, or the
-            vocabulary is another than that of the encoder.
+        ValueError: If there is no trained encoder, a file is damaged, or model and
+            vocabulary are others than those that were trained.
     """
     if is_published(path):
         with native_silence():
             bert = read_bert(path)
         return TrainedEncoder(
-            bert.model, bert.vocabulary, _sha256(weights_of(path)), True
+            bert.model, bert.vocabulary, file_digest(weights_of(path)), True
         )
     folder = check_encoder_folder("encoder", str(path), "rlm_tf pretrain")
     remedy = "let `rlm_tf pretrain --overwrite` write it anew"
@@ -87,12 +89,29 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
             f"{folder / VOCABULARY} is not the vocabulary that the encoder of {folder} "
             "was trained with: some words differ."
         )
-    return TrainedEncoder(
-        load_model(folder / MODEL, compile=False),
-        vocabulary,
-        _sha256(folder / MODEL),
-        False,
-    )
+    digest = file_digest(folder / MODEL)
+    if results.get("model_sha256", digest) != digest:
+        raise ValueError(
+            f"{folder / MODEL} is not the model that was trained in {folder}; {remedy}."
+        )
+    model = load_model(folder / MODEL, compile=False)
+    if not isinstance(model, Electra | MaskedLanguageModel):
+        raise ValueError(
+            f"{folder / MODEL}: expected an Electra or a MaskedLanguageModel, found "
+            f"{type(model).__name__}."
+        )
+    size = encoder_of(model).vocabulary_size
+    if size != len(vocabulary):
+        raise ValueError(
+            f"{folder / MODEL} knows {size:,} tokens and {folder / VOCABULARY} has "
+            f"{len(vocabulary):,}: they are of two encoders."
+        )
+    return TrainedEncoder(model, vocabulary, digest, False)
+
+
+def encoder_of(model: keras.Model) -> TransformerEncoder:
+    """Returns the encoder that was trained, to be fine-tuned."""
+    return model.encoder() if isinstance(model, Electra) else model.encoder
 
 
 def encoder_digest(path: str | pathlib.Path) -> str:
@@ -102,12 +121,13 @@ def encoder_digest(path: str | pathlib.Path) -> str:
         ValueError: If no command has written one there.
     """
     if is_published(path):
-        return _sha256(weights_of(path))
+        return file_digest(weights_of(path))
     folder = check_encoder_folder("encoder", str(path), "rlm_tf pretrain")
-    return _sha256(folder / MODEL)
+    return file_digest(folder / MODEL)
 
 
-def _sha256(path: pathlib.Path) -> str:
+def file_digest(path: pathlib.Path) -> str:
+    """Returns a digest of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -26,12 +26,13 @@ from rlm_tf.commands.encoders.folder import (
     SAVED_MODEL,
     VOCABULARY,
     digest_of,
+    encoder_of,
+    file_digest,
     settings_that_count,
 )
 from rlm_tf.commands.encoders.pretraining_plan import (
     Plan,
     build,
-    encoder_of,
     masking,
 )
 from rlm_tf.commands.encoders.settings import RESULTS, SETTINGS, PretrainSettings
@@ -107,7 +108,7 @@ class Run:
             print(f"  {line}")
         vocabulary = self._vocabulary(train)
         rows, held = self._rows(train, valid, vocabulary)
-        plan = self._plan(vocabulary, rows)
+        plan = self._plan(vocabulary, rows, held)
         for line in plan.lines():
             print(f"  {line}")
         for line in self.warnings:
@@ -153,7 +154,12 @@ class Run:
             overwrite=self.settings.overwrite,
             resume=self.settings.resume,
             # Runs of earlier versions did not say it.
-            defaults={"whole_words": False, "two_texts": False},
+            defaults={
+                "whole_words": False,
+                "two_texts": False,
+                "embeddings": "separate",
+            },
+            early=(VOCABULARY,),
         )
 
     def _vocabulary(self, train: bytes) -> Vocabulary:
@@ -208,11 +214,19 @@ class Run:
                 f"{settings.length} tokens, all of which are a step (--batch_size is "
                 f"{settings.batch_size})"
             )
-        return rows.in_batches_of(size), segments(valid)
+        try:
+            held = segments(valid)
+        except ValueError as error:
+            where = f"--valid={settings.valid}" if settings.valid else "held-out text"
+            raise ValueError(
+                f"{where}: {error} A shorter --length, or more text to hold out "
+                "(--valid), would do."
+            ) from None
+        return rows.in_batches_of(size), held
 
     # === Training ===
 
-    def _plan(self, vocabulary: Vocabulary, rows: Segments) -> Plan:
+    def _plan(self, vocabulary: Vocabulary, rows: Segments, held: Segments) -> Plan:
         path = self.folder / PLAN
         if path.exists():
             return Plan(**read_json(path, "give --overwrite"))
@@ -244,19 +258,27 @@ class Run:
             seconds=None,
             whole_words=settings.whole_words,
             two_texts=settings.two_texts,
+            embeddings=settings.embeddings,
         )
-        steps, seconds = settings.steps, None
-        if steps is None:
+        seconds = None
+        if settings.steps is not None:
+            steps = settings.steps
+            looks = min(_LOOKS, max(1, steps // _LEAST_LOOK))
+        else:
             data = _batches(plan, vocabulary, rows, fitting.PROBE_STEPS)
-            step = fitting.step_seconds(lambda: build(plan), data)
-            print(f"  a step takes {1000 * step:.0f} ms")
+            speed = fitting.speed_of(
+                lambda: build(plan), data, looked_at(plan, vocabulary, held)
+            )
+            print(
+                f"  a step takes {1000 * speed.step:.0f} ms, a look at held-out text "
+                f"{1000 * speed.look:.0f} ms"
+            )
             spent = time.monotonic() - self.began
             whole = 60 * settings.minutes
             # At least half of what is left is training.
             left = whole - spent
             seconds = max(left - max(_AFTER, _AFTER_SHARE * whole), left / 2, 1.0)
-            steps = fitting.steps_in(seconds, step)
-        looks = min(_LOOKS, max(1, steps // _LEAST_LOOK))
+            looks, steps = fitting.looks_and_steps(seconds, speed, _LOOKS, _LEAST_LOOK)
         plan = dataclasses.replace(
             plan,
             look=steps // looks,
@@ -343,6 +365,7 @@ class Run:
             "plan": dataclasses.asdict(plan),
             "parameters": count_parameters(encoder_of(model)),
             "vocabulary_sha256": digest_of(vocabulary),
+            "model_sha256": file_digest(self.folder / MODEL),
             "steps": fitted.steps,
             "training_seconds": round(fitted.seconds, 1),
             "curve": fitted.curve,

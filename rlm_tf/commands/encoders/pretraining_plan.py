@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import cast
 
 import keras
 
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.data import Masking, Vocabulary
 from rlm_tf.layers import TransformerEncoder
 from rlm_tf.models import Electra, MaskedLanguageModel
+from rlm_tf.models.encoders.electra import Embeddings
 from rlm_tf.optimizers import DecoupledOptimizer
 from rlm_tf.optimizers.spared import spare_biases
 
@@ -19,6 +22,11 @@ _BETA_2, _EPSILON, _WEIGHT_DECAY = 0.98, 1e-6, 0.01
 # WikiText-2 4.2 nats a masked piece against 5.8, of which much is its `<unk>` in three
 # pieces; without that, after 300 steps, 5.8 against 6.7 (frequency alone: 6.5).
 _INITIALIZER_RANGE, _POSITION_SLOPE = 0.05, 0.5
+_EMBEDDINGS = {
+    "disentangled": "whose embeddings the encoder adds its own to",
+    "separate": "embeddings of its own",
+    "shared": "the same embeddings",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Plan:
     seconds: float | None
     whole_words: bool = False
     two_texts: bool = False
+    embeddings: str = "separate"
 
     @property
     def steps(self) -> int:
@@ -64,9 +73,9 @@ class Plan:
     def lines(self) -> list[str]:
         """Returns what is printed of the choices."""
         found = [
-            f"encoder: {self.num_layers} layers of width {self.width}, "
-            f"{self.num_heads} heads, rows of {self.length} tokens, {self.batch_size} "
-            "a step",
+            f"encoder: {number_of('layer', self.num_layers)} of width {self.width}, "
+            f"{number_of('head', self.num_heads)}, rows of {self.length} tokens, "
+            f"{self.batch_size} a step",
             f"{self.steps:,} steps, rate {self.learning_rate:g} after {self.warm_up} "
             f"steps, then falling to 0; dropout {self.dropout:g}",
         ]
@@ -75,9 +84,12 @@ class Plan:
         if self.two_texts:
             found.append("rows of two texts")
         if self.objective == "electra":
+            rate = f"rate {self.generator_learning_rate:g}"
+            if self.embeddings == "shared":
+                rate = "one optimiser for both"
             found.append(
-                f"generator: {self.generator_layers} layers of that width, embeddings "
-                f"of its own, rate {self.generator_learning_rate:g}"
+                f"generator: {number_of('layer', self.generator_layers)} of that "
+                f"width, {_EMBEDDINGS[self.embeddings]}, {rate}"
             )
         return found
 
@@ -112,9 +124,13 @@ def build(plan: Plan) -> keras.Model:
         encoder(plan.generator_layers, plan.seed + 1),
         main,
         discriminator_weight=plan.discriminator_weight,
-        embeddings="separate",
+        embeddings=cast(Embeddings, plan.embeddings),
+        clip_norm=plan.clip_norm if plan.embeddings == "shared" else None,
         seed=plan.seed,
     )
+    if plan.embeddings == "shared":
+        model.compile(_adam(plan.learning_rate))
+        return model
     model.compile(
         DecoupledOptimizer(
             {
@@ -142,8 +158,3 @@ def _adam(rate: float) -> keras.optimizers.Optimizer:
         rate, weight_decay=_WEIGHT_DECAY, beta_2=_BETA_2, epsilon=_EPSILON
     )
     return spare_biases(optimizer)
-
-
-def encoder_of(model: keras.Model) -> TransformerEncoder:
-    """Returns the encoder that was trained, to be fine-tuned."""
-    return model.encoder() if isinstance(model, Electra) else model.encoder

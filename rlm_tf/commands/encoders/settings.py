@@ -12,6 +12,8 @@ from rlm_tf.command_line.flags import setting
 from rlm_tf.commands.settings import EMBEDDED, check_given, check_text_file
 
 OBJECTIVES = ("electra", "masked")
+# As in `rlm_tf.models.Electra`, likewise.
+EMBEDDINGS = ("disentangled", "separate", "shared")
 # As in `rlm_tf.models.SequenceClassifier`, which takes seconds to import.
 POOLINGS = ("mean", "cls")
 SETTINGS = "settings.json"
@@ -42,6 +44,12 @@ class PretrainSettings:
         "masked: the encoder predicts masked words; electra: a generator replaces "
         "words, the encoder finds them, each with an optimiser of its own, which takes "
         "many more steps to begin.",
+    )
+    embeddings: str = setting(
+        "disentangled",
+        "Of --objective=electra. disentangled: the encoder adds its own to those of "
+        "the generator, which it does not train; separate: it has its own alone, which "
+        "found least on a small text; shared: both train the same, with one optimiser.",
     )
     documents: bool | None = setting(
         None,
@@ -209,6 +217,11 @@ def check_pretrain_settings(settings: PretrainSettings) -> None:
         raise ValueError(
             f"--objective must be one of {', '.join(OBJECTIVES)}; found "
             f"{settings.objective!r}."
+        )
+    if settings.embeddings not in EMBEDDINGS:
+        raise ValueError(
+            f"--embeddings must be one of {', '.join(EMBEDDINGS)}; found "
+            f"{settings.embeddings!r}."
         )
     _check_numbers(
         settings,

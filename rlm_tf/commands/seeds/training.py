@@ -11,8 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from rlm_tf.command_line.wording import number_of
-from rlm_tf.commands.encoders.folder import load_encoder
-from rlm_tf.commands.encoders.pretraining_plan import encoder_of
+from rlm_tf.commands.encoders.folder import encoder_of, load_encoder
 from rlm_tf.commands.seeds.settings import SeedClassifySettings
 from rlm_tf.data.labelled.document_batches import compact_tokens
 from rlm_tf.host_tensors import host_array, host_tensor

@@ -7,6 +7,7 @@ import csv
 import difflib
 import io
 import logging
+import math
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,8 @@ Path = str | os.PathLike[str]
 _LOGGER = logging.getLogger(__name__)
 # The csv module reads no cells above 131,072 characters by default.
 _LONGEST_CELL = 1 << 30
+# Of labels that are numbers.
+_MOST = float(np.finfo(np.float32).max)
 
 
 @contextlib.contextmanager
@@ -91,9 +94,12 @@ def column(path: Path, names: Sequence[str], wanted: str) -> int:
     """Returns the place of a column.
 
     Raises:
-        ValueError: If there is none of that name; names the nearest.
+        ValueError: If there is none of that name, and names the nearest, or several.
     """
-    if wanted in names:
+    number = list(names).count(wanted)
+    if number > 1:
+        raise ValueError(f"{path}: has {number} columns {wanted!r}; expected one.")
+    if number:
         return list(names).index(wanted)
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.4)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
@@ -123,7 +129,7 @@ def read_labelled(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If a column is missing, a label unknown or no number.
+        ValueError: If a column is missing, a label empty, unknown or no number.
     """
     titles, rows = read_table(path)
     text, label = (column(path, titles, each) for each in (text_column, label_column))
@@ -135,6 +141,11 @@ def read_labelled(
     texts = [row[text] for row in rows]
     if regression:
         return LabelledTexts(texts, numbers(path, given), (), texts_b)
+    if "" in given:
+        raise ValueError(
+            f"{path}, row {given.index('') + 1}: the label is empty; leave out rows "
+            "without one."
+        )
     found = tuple(sorted(set(given))) if names is None else tuple(names)
     return LabelledTexts(texts, places(path, given, found), found, texts_b)
 
@@ -143,16 +154,19 @@ def numbers(path: Path, given: Sequence[str]) -> np.ndarray:
     """Returns labels that are numbers, float32 `[N]`.
 
     Raises:
-        ValueError: If one is none.
+        ValueError: If one is none, or not finite.
     """
     found = []
     for place, value in enumerate(given):
         try:
-            found.append(float(value))
+            number = float(value)
         except ValueError:
+            number = math.nan
+        if not abs(number) <= _MOST:
             raise ValueError(
                 f"{path}, row {place + 1}: expected a number as label, found {value!r}."
-            ) from None
+            )
+        found.append(number)
     return np.array(found, np.float32)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,15 +68,34 @@ def bert_vocabulary(folder: str | pathlib.Path) -> BertVocabulary:
     return BertVocabulary(vocabulary, np.array([*special, *others]))
 
 
+def _read(path: pathlib.Path) -> dict[str, Any]:
+    """Returns what a file of settings says.
+
+    Raises:
+        ValueError: If it is no dictionary in JSON.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"bert_vocabulary: {path} is no JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"bert_vocabulary: {path} must hold a dictionary, found "
+            f"{type(found).__name__}."
+        )
+    return found
+
+
 def _is_lower(path: pathlib.Path, pieces: list[str]) -> bool:
     config = path.with_name(_CONFIG)
     if config.is_file():
-        said = json.loads(config.read_text(encoding="utf-8")).get("do_lower_case")
+        said = _read(config).get("do_lower_case")
         if said is not None:
             return bool(said)
-    preset = path.parents[2] / _PRESET_CONFIG
+    # That of a preset lies two folders deep.
+    preset = path.absolute().parent.parent.parent / _PRESET_CONFIG
     if path.name != _TOKENS and preset.is_file():
-        own = json.loads(preset.read_text(encoding="utf-8")).get("config", {})
+        own = _read(preset).get("config") or {}
         if own.get("lowercase") is not None:
             return bool(own["lowercase"])
     words = (piece for piece in pieces if not piece.startswith("["))

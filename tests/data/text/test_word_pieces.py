@@ -138,6 +138,21 @@ def test_case_is_known_by_the_pieces(tmp_path):
     assert write(tmp_path, [*WORDS, "Ship"], True).vocabulary.rule == "wordpiece-lower"
 
 
+def test_a_relative_folder_and_damaged_settings(tmp_path, monkeypatch):
+    folder = tmp_path / "bert"
+    folder.mkdir()
+    write(folder)
+    monkeypatch.chdir(tmp_path)
+    assert bert_vocabulary("bert").vocabulary.rule == "wordpiece-lower"
+    for said, message in (
+        ("{", r"tokenizer_config\.json is no JSON"),
+        ("[]", r"tokenizer_config\.json must hold a dictionary, found list"),
+    ):
+        (folder / "tokenizer_config.json").write_text(said)
+        with pytest.raises(ValueError, match=message):
+            bert_vocabulary("bert")
+
+
 def test_mistakes(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"has no vocab\.txt"):
         bert_vocabulary(tmp_path)

@@ -11,6 +11,7 @@ from rlm_tf.models import Electra, MaskedLanguageModel
 from rlm_tf.objectives import replaced_tokens
 from rlm_tf.optimizers import DecoupledOptimizer
 from tests.models.encoders.toy import encoder, masked, texts
+from tests.replica_steps import after_steps
 
 _BATCH = masked(texts())
 _EMBEDDINGS = ["shared", "separate", "disentangled"]
@@ -237,6 +238,38 @@ def test_each_network_has_its_rate_and_clip_norm():
     shared = make("shared")
     with pytest.raises(ValueError, match='give `embeddings="separate"` or "disent'):
         shared.compile(DecoupledOptimizer({"generator": keras.optimizers.SGD(1.0)}))
+
+
+@pytest.mark.parametrize("embeddings", ["shared", "separate"])
+def test_two_replicas_equal_one(embeddings, two_replicas):
+    """The original, and that of the thesis; masks and draws go by the global row."""
+
+    def optimizer():
+        if embeddings == "shared":
+            return keras.optimizers.SGD(0.02)
+        rates = {"generator": 0.05, "discriminator": 0.02}
+        return DecoupledOptimizer(
+            {name: keras.optimizers.SGD(rate) for name, rate in rates.items()},
+            dict.fromkeys(rates, 1.0),
+        )
+
+    def build():
+        clip_norm = 1.0 if embeddings == "shared" else None
+        return make(embeddings, dtype="float32", clip_norm=clip_norm, seed=2)
+
+    alone, together = (
+        after_steps(strategy, build, [(_BATCH,)] * 3, optimizer=optimizer)
+        for strategy in (tf.distribute.get_strategy(), two_replicas)
+    )
+    start = build()
+    for one, other, before in zip(
+        alone.trainable_variables,
+        together.trainable_variables,
+        start.trainable_variables,
+        strict=True,
+    ):
+        np.testing.assert_allclose(np.array(other), one, atol=1e-6, err_msg=one.path)
+        assert "key" in one.path or np.any(one.numpy() != before.numpy()), one.path
 
 
 # === Mistakes ===
