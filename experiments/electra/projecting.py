@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 import keras
@@ -10,13 +11,13 @@ import tensorflow as tf
 
 from experiments.electra.config import TABLE_A2, ElectraConfig, table_a2
 from experiments.kit.encoder_finetuning import DROPOUT, Recipe, adamax
-from experiments.kit.timing import median_seconds, train_function_step
+from experiments.kit.timing import Step, projected_seconds, train_function_step
 from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
 from rlm_tf.models import Electra, MaskedLanguageModel, SequenceClassifier
 from rlm_tf.models.encoders.other_dropout import with_dropout
 
-# Rows of a step that is timed; a step of the thesis has as many more as its batch.
-_ROWS = 2
+# Rows of steps that are timed; a step of the thesis has as many more as its batch.
+_ROWS = (1, 3)
 # Of eight graphics processors: dense half-precision operations a second (NVIDIA A100,
 # by its data sheet), and the share of them that training is taken to reach.
 _PROCESSORS, _OPERATIONS, _SHARE = 8, 312e12, 0.4
@@ -40,22 +41,22 @@ def project(model: keras.Model, config: ElectraConfig) -> dict[str, Any]:
         model: Compiled.
         config: Its settings; tokens are random.
     """
-    rng = np.random.default_rng(0)
-    shape = (_ROWS, config.length)
-    tokens = rng.integers(len(ENCODER_RESERVED), config.pieces, shape).astype(np.int32)
-    positions = np.zeros(shape, np.int32)
     masked = round(config.mask_ratio * config.length)
-    positions[:, 1 : 1 + masked] = 1
-    shown = np.where(positions, ENCODER_RESERVED.index("[MASK]"), tokens)
-    batch = ((tf.constant(tokens), tf.constant(shown, tf.int32), positions),)
-    step = train_function_step(model, [batch] * 2)
-    timed = median_seconds(step, config.project_steps)
-    seconds = timed * config.batch_size / _ROWS
+
+    def step_of(rows: int) -> Step:
+        tokens = _random_tokens(rows, config.length, config.pieces)
+        positions = np.zeros_like(tokens)
+        positions[:, 1 : 1 + masked] = 1
+        shown = np.where(positions, ENCODER_RESERVED.index("[MASK]"), tokens)
+        batch = ((tf.constant(tokens), tf.constant(shown, tf.int32), positions),)
+        return train_function_step(model, [batch] * 2)
+
+    seconds = projected_seconds(step_of, config.batch_size, _ROWS, config.project_steps)
     operations = _operations(model, config) * config.batch_size * config.length
     on_processors = operations / (_PROCESSORS * _OPERATIONS * _SHARE)
     tuning = _tuning(model, config) if isinstance(model, Electra) else {}
     return {
-        "timed_rows": _ROWS,
+        "timed_rows": list(_ROWS),
         **tuning,
         "step_seconds": seconds,
         "hours_here": seconds * config.steps / 3600,
@@ -71,13 +72,17 @@ def _tuning(model: Electra, config: ElectraConfig) -> dict[str, Any]:
     classifier = SequenceClassifier(encoder, 2, clip_norm=1.0)
     decayed = Recipe(weight_decay=TABLE_A2["weight_decays"][-1])
     classifier.compile(adamax(decayed))
-    rng = np.random.default_rng(0)
-    shape = (_ROWS, length)
-    tokens = rng.integers(len(ENCODER_RESERVED), config.pieces, shape).astype(np.int32)
-    batch = (tf.constant(tokens), tf.zeros_like(tokens)), tf.constant([0, 1], tf.int32)
-    step = train_function_step(classifier, [batch])
-    seconds = median_seconds(step, config.project_steps) / _ROWS
+
+    def step_of(rows: int) -> Step:
+        tokens = tf.constant(_random_tokens(rows, length, config.pieces))
+        batch = (tokens, tf.zeros_like(tokens)), tf.range(rows) % 2
+        return train_function_step(classifier, [batch])
+
+    # Batches of Table A.2 are of many sizes; of these the middle.
     settings = table_a2(config.layers)
+    rows = statistics.median_low(each["batch_size"] for each in settings)
+    step = projected_seconds(step_of, rows, _ROWS, config.project_steps)
+    seconds = step / rows
     passes = sum(each["epochs"] for each in settings)
     a_pass = seconds * sum(_EXAMPLES.values()) / 3600
     return {
@@ -88,6 +93,12 @@ def _tuning(model: Electra, config: ElectraConfig) -> dict[str, Any]:
             "hours_of_all": passes * a_pass,
         }
     }
+
+
+def _random_tokens(rows: int, length: int, pieces: int) -> np.ndarray:
+    """Returns words, int32 `[rows, length]`, of one seed."""
+    rng = np.random.default_rng(0)
+    return rng.integers(len(ENCODER_RESERVED), pieces, (rows, length), np.int32)
 
 
 def _operations(model: keras.Model, config: ElectraConfig) -> float:

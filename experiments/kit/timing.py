@@ -27,6 +27,26 @@ def median_seconds(step: Step, times: int) -> float:
     return statistics.median(elapsed(step) for _ in range(times))
 
 
+def projected_seconds(
+    step_of: Callable[[int], Step], rows: int, timed: tuple[int, int], times: int
+) -> float:
+    """Returns the seconds of a step of many rows, from those of steps of few.
+
+    What a step costs whatever its rows, such as changing all weights, is not
+    multiplied: a line through both sizes gives it.
+
+    Args:
+        step_of: Gives a step of so many rows.
+        rows: Of the step whose seconds are asked for.
+        timed: Two numbers of rows, the smaller first, that are timed.
+        times: Calls of each, of which the median counts.
+    """
+    few, many = timed
+    seconds = {size: median_seconds(step_of(size), times) for size in timed}
+    a_row = max(0.0, seconds[many] - seconds[few]) / (many - few)
+    return seconds[many] + (rows - many) * a_row
+
+
 def train_function_step(model: keras.Model, batches: list[Any]) -> Step:
     """Returns a function that takes one step of what `model.fit()` runs.
 

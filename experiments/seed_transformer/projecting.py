@@ -10,14 +10,19 @@ import tensorflow as tf
 
 from experiments.kit.bert_base import BERT_BASE, PIECES
 from experiments.kit.seed_list import SETS
-from experiments.kit.timing import median_seconds, train_function_step
+from experiments.kit.timing import (
+    Step,
+    median_seconds,
+    projected_seconds,
+    train_function_step,
+)
 from experiments.seed_transformer.config import ARMS, TransformerConfig
 from experiments.seed_transformer.encoders import classifier
 from rlm_tf.data.text.special_tokens import ENCODER_RESERVED
 from rlm_tf.layers import TransformerEncoder
 
-# Rows of a step that is timed; a step of a run has more.
-_ROWS = 2
+# Rows of steps that are timed; a step of a run has more.
+_ROWS = (2, 8)
 # Of all documents no training sees these.
 _HELD_OUT = 0.15
 
@@ -38,15 +43,22 @@ def project(config: TransformerConfig, seed: int) -> dict[str, Any]:
     names = ("a", "b", "c", "d")
     model = classifier(config, encoder, None, names, None, seed)
     rng = np.random.default_rng(seed)
-    shape = (_ROWS, config.length)
+    shape = (_ROWS[-1], config.length)
     tokens = tf.constant(
         rng.integers(len(ENCODER_RESERVED), encoder.vocabulary_size, shape, np.int32)
     )
-    batch = (tokens, tf.range(_ROWS)), tf.range(_ROWS)
-    step = train_function_step(model, [batch])
+
+    def step_of(rows: int) -> Step:
+        numbers = tf.range(rows)
+        batch = (tokens[:rows], numbers), numbers % len(names)
+        return train_function_step(model, [batch])
+
     said = tf.function(lambda: model(tokens, training=False))
-    learnt = median_seconds(step, config.project_steps) / _ROWS
-    read = median_seconds(lambda: said().numpy(), config.project_steps) / _ROWS
+    learnt = (
+        projected_seconds(step_of, config.batch_size, _ROWS, config.project_steps)
+        / config.batch_size
+    )
+    read = median_seconds(lambda: said().numpy(), config.project_steps) / _ROWS[-1]
     return {
         "layers": encoder.num_layers,
         "width": encoder.width,

@@ -19,6 +19,7 @@ from rlm_tf.commands.encoders import (
     pretraining,
     pretraining_plan,
     pretraining_report,
+    pretraining_text,
     settings,
     using,
 )
@@ -100,10 +101,11 @@ def test_tables_of_few_words_make_short_rows():
 def test_fewer_rows_than_a_batch_are_one(tmp_path):
     chosen = settings.PretrainSettings(output_dir=str(tmp_path), length=16)
     text = "\n".join(sentence(np.random.default_rng(1), "sea") for _ in range(5))
-    run = pretraining.Run(chosen, tmp_path, (text.encode(), text.encode()))
-    rows, _ = run._rows(text.encode(), text.encode(), encoder_vocabulary(text, 120))
+    vocabulary, warnings = encoder_vocabulary(text, 120), []
+    both = (text.encode(), text.encode())
+    rows, _ = pretraining_text.rows_of(chosen, vocabulary, *both, [], warnings)
     assert rows.batch_size == len(rows.tokens) < 16 and rows.steps == 1
-    assert "--batch_size is 16" in run.warnings[0]
+    assert "--batch_size is 16" in warnings[0]
 
 
 def test_rows_of_two_texts_and_words_masked_whole(tmp_path):
@@ -121,7 +123,7 @@ def test_rows_of_two_texts_and_words_masked_whole(tmp_path):
     )
     run = pretraining.Run(chosen, tmp_path, (text, text))
     vocabulary = encoder_vocabulary(text, 120)
-    rows, held = run._rows(text, text, vocabulary)
+    rows, held = pretraining_text.rows_of(chosen, vocabulary, text, text, [], [])
     # Nine of ten have a second text.
     assert 0.8 < (rows.segments.max(axis=1) == 1).mean() < 1
     plan = run._plan(vocabulary, rows, held)

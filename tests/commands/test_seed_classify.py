@@ -26,34 +26,18 @@ from rlm_tf.commands.seeds import (
 )
 from rlm_tf.commands.seeds import report as report_of_seeds
 from rlm_tf.labelling import SeedRule
-
-_WORDS = {
-    "sea": ["ship", "wave", "sail", "harbour", "captain"],
-    "wood": ["tree", "leaf", "forest", "root", "branch"],
-}
-_SEEDS = {"sea": ["ship", "harbour*"], "wood": ["tree", "forest", "sequoia"]}
-
-
-def _texts(number=120):
-    rng = np.random.default_rng(0)
-    kinds = [*_WORDS]
-    found = []
-    for i in range(number):
-        words = [*rng.choice(_WORDS[kinds[i % 2]], 3), *rng.choice(["the", "an"], 3)]
-        found.append(" ".join(map(str, words)))
-    return [*found, "\u4e2d\u6587, a 'quote'\nand a line", "!?"]
+from tests.commands.seed_files import (
+    SEEDS,
+    WORDS,
+    documents,
+    seed_settings,
+    write_files,
+)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A table of documents, and seed words."""
-    folder = tmp_path_factory.mktemp("corpus")
-    with open(folder / "corpus.csv", "w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["key", "body"])
-        table.writerows((f"d{i}", text) for i, text in enumerate(_texts()))
-    (folder / "seeds.json").write_text(json.dumps(_SEEDS))
-    return folder
+    return write_files(tmp_path_factory.mktemp("corpus"))
 
 
 def _run_command(name, *flags):
@@ -61,27 +45,9 @@ def _run_command(name, *flags):
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
-def _settings(files, **options):
-    return settings.SeedClassifySettings(
-        **{
-            "texts": str(files / "corpus.csv"),
-            "seed_words": str(files / "seeds.json"),
-            "output_dir": str(files / "out"),
-            "text_column": "body",
-            "id_column": "key",
-            "epochs": 12,
-            "batch_size": 16,
-            "learning_rate": 0.1,
-            "iterations": 2,
-            "to_label": 10,
-            **options,
-        }
-    )
-
-
 @pytest.fixture(scope="module")
 def done(files):
-    given = _settings(files)
+    given = seed_settings(files)
     settings.check_seed_classify_settings(given)
     running.run(given)
     return files / "out"
@@ -100,7 +66,7 @@ def test_everything_is_written(done):
     header, *rows = _rows(done / "predictions.csv")
     assert header == ["id", "label", "probability", "seed_label"]
     assert [row[0] for row in rows] == [f"d{i}" for i in range(122)]
-    matches = SeedRule(_SEEDS).match(_texts())
+    matches = SeedRule(SEEDS).match(documents())
     names = ["sea", "wood", ""]
     assert [row[3] for row in rows] == [names[label] for label in matches.labels]
     # Without a word nothing is said.
@@ -108,12 +74,12 @@ def test_everything_is_written(done):
     right = np.mean([row[1] == names[i % 2] for i, row in enumerate(rows[:120])])
     assert right > 0.95
     model = load_model(done / "model.keras", compile=False)
-    probs = tf.nn.softmax(model(model.reader.rows(_texts()).tokens)).numpy()
+    probs = tf.nn.softmax(model(model.reader.rows(documents()).tokens)).numpy()
     shown = [float(row[2]) for row in rows]
     np.testing.assert_allclose(shown, probs.max(axis=1), atol=1e-4)
     header, *rows = _rows(done / "to_label.csv")
     assert header == ["id", "text"] and len({row[0] for row in rows}) == 10
-    assert all(text == _texts()[int(own[1:])] for own, text in rows)
+    assert all(text == documents()[int(own[1:])] for own, text in rows)
     served = tf.saved_model.load(str(done / "saved_model")).signatures
     labels = served["classify"](texts=tf.constant(["wave", "a leaf"]))["labels"]
     assert labels.numpy().tolist() == [b"sea", b"wood"]
@@ -124,7 +90,7 @@ def test_everything_is_written(done):
 def test_the_report(done):
     found = json.loads((done / "report.json").read_text())
     assert found["documents"] == 122
-    matches = SeedRule(_SEEDS).match(_texts())
+    matches = SeedRule(SEEDS).match(documents())
     assert found["labelled"] == (matches.labels >= 0).sum()
     assert sum(row["by_seeds"] for row in found["classes"]) == found["labelled"]
     assert "accuracy" not in found and len(found["changes"]) == 2
@@ -146,7 +112,7 @@ def test_the_report(done):
     assert len(estimates["by_class"]) == 2
     # Other words of the classes are suggested, none of the other class.
     for row in found["suggested"]:
-        assert row["text"] in _WORDS[row["class_name"]]
+        assert row["text"] in WORDS[row["class_name"]]
         assert row["text"] not in ("ship", "harbour", "tree", "forest")
     assert {row["text"] for row in found["suggested"]} >= {"wave", "leaf"}
     effect = found["deletion_effect"]
@@ -171,7 +137,7 @@ def test_labels_that_are_learnt_from(files, done, tmp_path, capsys):
     }
     found = {}
     for use in ("estimate", "train", "both"):
-        running.run(_settings(files, use_labels=use, **common))
+        running.run(seed_settings(files, use_labels=use, **common))
         found[use] = json.loads((tmp_path / "out" / "report.json").read_text())
         rows = _rows(tmp_path / "out" / "predictions.csv")[1:121]
         right = np.mean([row[1] == names[i % 2] for i, row in enumerate(rows)])
@@ -195,7 +161,7 @@ def test_predictions_below_a_threshold_are_blank(files, done, tmp_path, capsys):
     shutil.copytree(done, folder)
     _, *before = _rows(done / "predictions.csv")
     level = float(np.median([float(row[2]) for row in before]))
-    running.run(_settings(files, output_dir=str(folder), threshold=level))
+    running.run(seed_settings(files, output_dir=str(folder), threshold=level))
     assert " are left blank, less probable than " in capsys.readouterr().out
     _, *rows = _rows(folder / "predictions.csv")
     assert [row[2] for row in rows] == [row[2] for row in before]
@@ -205,7 +171,9 @@ def test_predictions_below_a_threshold_are_blank(files, done, tmp_path, capsys):
     differ = [i for i in range(len(rows)) if blank[i] != expected[i]]
     assert all(float(rows[i][2]) == round(level, 4) for i in differ) and any(blank)
     loaded = tf.saved_model.load(str(folder / "saved_model"))
-    said = loaded.signatures["classify"](texts=tf.constant(_texts()))["labels"].numpy()
+    said = loaded.signatures["classify"](texts=tf.constant(documents()))[
+        "labels"
+    ].numpy()
     assert [not label for label in said] == blank
     report = json.loads((folder / "report.json").read_text())
     # Texts without a word are not counted.
@@ -213,8 +181,8 @@ def test_predictions_below_a_threshold_are_blank(files, done, tmp_path, capsys):
 
 
 def test_labels_of_texts_without_words_and_files_without_labels(files, tmp_path):
-    rule = SeedRule(_SEEDS)
-    given = _settings(files, deletion="none", iterations=0, epochs=1, length=20)
+    rule = SeedRule(SEEDS)
+    given = seed_settings(files, deletion="none", iterations=0, epochs=1, length=20)
     texts = ["the ship", "a tree", "ship sail", "leaf tree", ""] * 3
     trainer = training.Trainer(given, rule, texts, rule.match(texts), tmp_path)
     truth = np.array([0, 1, 0, 1, 0] * 3)
@@ -228,7 +196,9 @@ def test_labels_of_texts_without_words_and_files_without_labels(files, tmp_path)
     empty = tmp_path / "empty.csv"
     empty.write_text("id,label\nd0,\n")
     with pytest.raises(ValueError, match="no document has a label; fill in"):
-        running.run(_settings(files, labels=str(empty), output_dir=str(tmp_path / "o")))
+        running.run(
+            seed_settings(files, labels=str(empty), output_dir=str(tmp_path / "o"))
+        )
 
 
 def test_strata_without_labels_join_their_neighbours():
@@ -358,7 +328,7 @@ def test_odd_documents_and_seeds(tmp_path):
 @pytest.mark.landing
 def test_an_encoder_that_was_trained_before(files, tmp_path):
     """Its pieces of words are read, whole seeds deleted, strings answered."""
-    text = "\n".join(_texts()[:100] * 3)
+    text = "\n".join(documents()[:100] * 3)
     (tmp_path / "text.txt").write_text(text)
     _run_command(
         "pretrain",
@@ -372,7 +342,7 @@ def test_an_encoder_that_was_trained_before(files, tmp_path):
         "--steps=4",
         f"--output_dir={tmp_path / 'encoder'}",
     )
-    given = _settings(
+    given = seed_settings(
         files,
         encoder=str(tmp_path / "encoder"),
         output_dir=str(tmp_path / "out"),
@@ -397,14 +367,14 @@ def test_labels_tell_the_accuracy_and_change_nothing_else(files, done, capsys):
     names = ["sea", "wood"]
     lines = ["id,label", *(f"{own},{names[int(own[1:]) % 2]}" for own, _ in chosen)]
     (files / "labels.csv").write_text("\n".join(lines))
-    running.run(_settings(files, labels=str(files / "labels.csv")))
+    running.run(seed_settings(files, labels=str(files / "labels.csv")))
     found = json.loads((done / "report.json").read_text())["accuracy"]
     assert found["labels"] == 10 and found["low"] < found["value"] <= found["high"]
     assert "accuracy, from 10 labels" in capsys.readouterr().out
     assert (done / "predictions.csv").read_bytes() == before
     # Of other documents they are a simple sample.
     (files / "labels.csv").write_text("id,label\nd0,sea\nd1,wood\nd2,wood\n")
-    running.run(_settings(files, labels=str(files / "labels.csv")))
+    running.run(seed_settings(files, labels=str(files / "labels.csv")))
     found = json.loads((done / "report.json").read_text())["accuracy"]
     assert found["value"] == pytest.approx(2 / 3)
 
@@ -457,37 +427,10 @@ def test_tables_hold_ends_of_lines_of_every_kind(tmp_path):
     assert (tmp_path / "a.csv").read_bytes().startswith(b"id,text\n")
 
 
-@pytest.mark.parametrize("number", [1, 9])
-def test_what_cannot_be_judged_is_said_before_anything_is_trained(files, number):
-    lines = ["id,label", *(f"d{i},sea" for i in range(number)), "d50,"]
-    (files / "few.csv").write_text("\n".join(lines))
-    given = _settings(
-        files, labels=str(files / "few.csv"), use_labels="both", output_dir="none"
-    )
-    with pytest.raises(ValueError, match=f"needs 10 labels at least, found {number}"):
-        running.run(given)
-
-
-def test_a_run_that_failed_may_have_other_seeds(files, tmp_path):
-    (tmp_path / "seeds.json").write_text('{"sea": ["zzz"], "wood": ["qqq"]}')
-    given = _settings(
-        files,
-        seed_words=str(tmp_path / "seeds.json"),
-        output_dir=str(tmp_path / "out"),
-    )
-    with pytest.raises(ValueError, match="no document is labelled sea, wood"):
-        running.run(given)
-    assert not (tmp_path / "out" / "settings.json").exists()
-    for text in ('{"sea": ["a"], "sea": ["b"]}', '{"": ["a"], "wood": ["b"]}'):
-        (tmp_path / "seeds.json").write_text(text)
-        with pytest.raises(ValueError, match=r"'sea' is there twice|and not empty"):
-            reading.read_rule(str(tmp_path / "seeds.json"))
-
-
 def test_words_that_tell_nothing_have_a_ratio(files, tmp_path):
     rule = SeedRule({"a": ["the"], "b": ["not"]})
     texts = ["the of", "not of"] * 5
-    given = _settings(files, deletion="random", length=20)
+    given = seed_settings(files, deletion="random", length=20)
     trainer = training.Trainer(given, rule, texts, rule.match(texts), tmp_path)
     assert trainer.ratio == 0.5
     # Of a long document what is read counts.
@@ -500,7 +443,7 @@ def test_words_that_tell_nothing_have_a_ratio(files, tmp_path):
 def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
     flags = {
         name: value
-        for name, value in dataclasses.asdict(_settings(files)).items()
+        for name, value in dataclasses.asdict(seed_settings(files)).items()
         if value not in (None, True, False)
     } | {"output_dir": str(tmp_path / "killed")}
     command = [sys.executable, "-m", "rlm_tf.commands", "seed_classify"]
@@ -519,64 +462,3 @@ def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
     for name in ("predictions.csv", "to_label.csv"):
         found = (tmp_path / "killed" / name).read_bytes()
         assert found == (done / name).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"texts": None}, "needs --texts"),
-        ({"deletion": "all"}, "--deletion must be one of random, seeds, all_seeds"),
-        ({"use_labels": "all"}, "--use_labels must be one of estimate, train, both"),
-        ({"use_labels": "both"}, "--use_labels=both needs --labels"),
-        ({"encoder": "bag"}, "--encoder must be one of linear, averaged"),
-        ({"label_weight": 0.0}, "--label_weight must be positive"),
-        ({"deletion": "none", "deletion_ratio": 0.5}, "is of --deletion=random, found"),
-        ({"threshold": 1.0}, r"--threshold must lie in \[0, 1\), found 1"),
-        ({"deletion_ratio": 1.0}, r"--deletion_ratio must lie in \[0, 1\)"),
-        ({"epochs": 0}, "--epochs must be at least 1"),
-        ({"learning_rate": 0.0}, "--learning_rate must be positive"),
-    ],
-)
-def test_settings(files, changes, message):
-    with pytest.raises(ValueError, match=message):
-        settings.check_seed_classify_settings(_settings(files, **changes))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[]", "expected lists of words by class, found list"),
-        ("{", r"--seed_words=.*json: Expecting"),
-        ('{"sea": ["ship"]}', "two classes at least, found 'sea'"),
-        ('{"sea": ["ship"], "wood": []}', "the class 'wood' has no seed"),
-        ('{"sea": ["ship"], "air": ["plane"]}', "no document is labelled air"),
-    ],
-)
-def test_seed_words_that_cannot_be(files, tmp_path, content, message):
-    (tmp_path / "seeds.json").write_text(content)
-    given = _settings(
-        files,
-        seed_words=str(tmp_path / "seeds.json"),
-        output_dir=str(tmp_path / "out"),
-    )
-    with pytest.raises(ValueError, match=message):
-        running.run(given)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("id,label\nx,sea\n", "no document has the id 'x'"),
-        (
-            "id,label\nd1,air\n",
-            "unknown label 'air' of 'd1'; expected one of sea,",
-        ),
-        ("id,label\nd1,sea\nd1,sea\n", "the id 'd1' is there twice"),
-        ("id,lable\nd1,sea\n", r"no column 'label' \(did you mean 'lable'\?\)"),
-    ],
-)
-def test_labels_that_cannot_be(files, tmp_path, content, message):
-    (tmp_path / "labels.csv").write_text(content)
-    corpus = reading.read_corpus(_settings(files))
-    with pytest.raises(ValueError, match=message):
-        reading.read_labels(str(tmp_path / "labels.csv"), corpus, ("sea", "wood"))

@@ -17,7 +17,6 @@ from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim
-from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.encoders import fitting, pretraining_report
 from rlm_tf.commands.encoders.folder import (
     MODEL,
@@ -35,21 +34,16 @@ from rlm_tf.commands.encoders.pretraining_plan import (
     build,
     masking,
 )
+from rlm_tf.commands.encoders.pretraining_text import read_texts, rows_of
 from rlm_tf.commands.encoders.settings import RESULTS, SETTINGS, PretrainSettings
-from rlm_tf.commands.settings import EMBEDDED
-from rlm_tf.commands.training import reading
 from rlm_tf.data import Looks, Segments, Vocabulary, encoder_vocabulary
-from rlm_tf.data.text import text_files
-from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.file_errors import naming
 from rlm_tf.models import count_parameters
 from rlm_tf.serving import export_encoder
 from rlm_tf.training import AdamLog, DivergenceGuard, ResumableBatches
 
-# Of what is held out, and of what is looked at while training.
-_HELD_OUT, _MOST_HELD_OUT, _MOST_ROWS = 0.1, 500_000, 512
-# Rows that a document must have on average, in bytes of a token, to be one.
-_BYTES, _ROWS_OF_A_DOCUMENT = 4, 2
+# Held-out rows that are looked at while training.
+_MOST_ROWS = 512
 _LOOKS, _LEAST_LOOK = 20, 25
 # Warm-up: a tenth of the steps, at most so many.
 _WARM_UP, _MOST_WARM_UP = 0.1, 1000
@@ -100,14 +94,18 @@ class Run:
         """Does what is not done yet."""
         name = "texts of the examples" if self._given else self.settings.text
         print(f"{name} -> {self.folder}", flush=True)
-        train, valid = self._given or self._read_texts()
+        train, valid = self._given or read_texts(
+            self.settings, self.notes, self.warnings
+        )
         if self._is_done(train, valid):
             print(f"done before: {self.folder / 'report.md'} (--overwrite trains anew)")
             return
         for line in self.notes:
             print(f"  {line}")
         vocabulary = self._vocabulary(train)
-        rows, held = self._rows(train, valid, vocabulary)
+        rows, held = rows_of(
+            self.settings, vocabulary, train, valid, self.notes, self.warnings
+        )
         plan = self._plan(vocabulary, rows, held)
         for line in plan.lines():
             print(f"  {line}")
@@ -117,27 +115,6 @@ class Run:
         self._finish(plan, vocabulary, rows, held, model, fitted)
 
     # === Text ===
-
-    def _read_texts(self) -> tuple[bytes, bytes]:
-        settings, name = self.settings, str(self.settings.text)
-        if name == EMBEDDED:
-            splits = python_docs()
-            self.notes.append("held out: its validation text, by topics")
-            return splits["train"].encode(), splits["valid"].encode()
-        most = int(settings.most_megabytes * 1e6)
-        whole = reading.first_part(reading.read_text(name), name, most, self.warnings)
-        if settings.valid is not None:
-            self.notes.append(f"held out: {settings.valid}")
-            return whole, reading.read_text(settings.valid)
-        share = min(_HELD_OUT, _MOST_HELD_OUT / max(len(whole), 1))
-        train, valid = text_files.cut(whole, [1 - share], at_lines=True)
-        if len(valid) < share * len(whole) / 2:
-            train, valid = text_files.cut(whole, [1 - share], at_lines=False)
-        self.notes.append(
-            f"held out: the last {reading.size_text(valid)} of "
-            f"{reading.size_text(whole)}"
-        )
-        return train, valid
 
     def _is_done(self, train: bytes, valid: bytes) -> bool:
         wanted = settings_that_count(self.settings)
@@ -177,52 +154,6 @@ class Run:
                 vocabulary.save(path)
         print(f"  vocabulary: {len(vocabulary):,} pieces, learnt from the text")
         return vocabulary
-
-    def _rows(
-        self, train: bytes, valid: bytes, vocabulary: Vocabulary
-    ) -> tuple[Segments, Segments]:
-        settings = self.settings
-        documents = settings.documents
-        if documents is None:
-            parts = [part for part in train.split(b"\n\n") if part.strip()]
-            mean = len(train) / max(len(parts), 1)
-            documents = mean >= _BYTES * _ROWS_OF_A_DOCUMENT * settings.length
-            documents &= len(parts) > 1
-            self.notes.append(
-                f"documents: parted by empty lines, {mean:,.0f} bytes each on average"
-                if documents
-                else "documents: all is one (empty lines part short pieces, if any)"
-            )
-            print(f"  {self.notes[-1]}")
-
-        def segments(text: bytes) -> Segments:
-            return Segments(
-                text,
-                vocabulary,
-                settings.length,
-                1,
-                documents=documents,
-                two_texts=settings.two_texts,
-                seed=settings.seed,
-            )
-
-        rows = segments(train)
-        size = min(settings.batch_size, len(rows.tokens))
-        if size < settings.batch_size:
-            self.warnings.append(
-                f"the text makes {number_of('row', len(rows.tokens))} of "
-                f"{settings.length} tokens, all of which are a step (--batch_size is "
-                f"{settings.batch_size})"
-            )
-        try:
-            held = segments(valid)
-        except ValueError as error:
-            where = f"--valid={settings.valid}" if settings.valid else "held-out text"
-            raise ValueError(
-                f"{where}: {error} A shorter --length, or more text to hold out "
-                "(--valid), would do."
-            ) from None
-        return rows.in_batches_of(size), held
 
     # === Training ===
 
