@@ -35,7 +35,9 @@ def spread(values: Sequence[float], digits: int = 2) -> str:
 
 
 def with_deviation(values: Sequence[float], digits: int = 2) -> str:
-    """Returns `mean ± standard deviation` of seeds, or the one value there is."""
+    """Returns `mean ± standard deviation` of seeds, the one value there is, or ''."""
+    if not values:
+        return ""
     if len(values) == 1:
         return f"{values[0]:.{digits}f}"
     return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1):.{digits}f}"

@@ -103,13 +103,13 @@ def _run(grid: Grid) -> None:
     print(f"\n{text}\n\n{output}", flush=True)
 
 
-def command_of(grid: Grid, config: Any, seed: int, **chosen: Any) -> str:
+def command_of(grid: Grid, config: Any, seed: int | str, **chosen: Any) -> str:
     """Returns the command of one run, but for folders.
 
     Args:
         grid: The study.
         config: Its settings.
-        seed: Of the run.
+        seed: Of the run; or several, as the flag has them.
         **chosen: The one value that the run has of settings that are lists.
     """
     names = [field.name for field in dataclasses.fields(config)]

@@ -44,6 +44,8 @@ def check_converged(**measured: Any) -> None:
 
 # Of studies whose runs train several models, in the folder of a run.
 TRAININGS = "trainings"
+# What a model gives each token of held-out texts, for means of several.
+LOG_PROBS = "log_probs.npz"
 
 
 def clear_run(folder: pathlib.Path) -> None:
@@ -52,6 +54,7 @@ def clear_run(folder: pathlib.Path) -> None:
         remove(folder / name)
     for name in ("metrics.jsonl", "model.keras", "vocabulary.txt", "config.json"):
         remove(folder / name)
+    remove(folder / LOG_PROBS)
 
 
 def fit_resumably(

@@ -107,7 +107,9 @@ def suggested(
         hyperparameters=hyperparameters(space),
         tune_new_entries=False,
         allow_new_entries=False,
-        seed=1000 * seed + len(tried),
+        # The tuner counts its seed up from draw to draw: those of trials in a row, were
+        # theirs near each other, would be the same numbers.
+        seed=int(np.random.SeedSequence((seed, len(tried))).generate_state(1)[0]),
     )
     losses = np.array([min(loss, _VERY_BAD) for _, loss in tried])
     # What was not tried is 0 to the process: so is the mean of what was.

@@ -91,8 +91,13 @@ ARMS: Mapping[str, Arm] = {
         counted=True,
     ),
 }
-# Zaremba et al. (2014) to the end, and the medium one with IMM.
-PUBLISHED = ("zaremba-small", "zaremba-medium", "zaremba-medium-imm")
+# Zaremba et al. (2014) to the end, and the medium one with IMM or with noise.
+PUBLISHED = (
+    "zaremba-small",
+    "zaremba-medium",
+    "zaremba-medium-imm",
+    "zaremba-medium-noising",
+)
 PEERS = ("kneser-ney-2", "kneser-ney-5")
 ENSEMBLE = "ensemble-"
 
@@ -119,7 +124,8 @@ SPACE: Space = {
     "decoupled": Range(0, 1, integer=True),
 }
 DECOUPLED_SCALE = 1e3
-# Random trials behind the first, before the Gaussian process chooses.
+# Random trials behind the first, before the Gaussian process chooses. Trials 2 and 3 of
+# the rows share some draws: they are older than seeds that do not overlap.
 INITIAL = 4
 
 # The best trials on validation text, mixed with Kneser-Ney of order 5, of each arm;

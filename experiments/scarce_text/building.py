@@ -16,7 +16,6 @@ from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
     OwnContexts,
-    RecurrentLanguageModel,
     TransformerLanguageModel,
 )
 from rlm_tf.restricted import KneserNey
@@ -25,29 +24,6 @@ _DROPOUTS = ("input_dropout", "layer_dropout", "state_dropout", "output_dropout"
 _CLIP_NORM = 10.0
 # Of the Transformer: heads, and tokens before a token that it sees.
 _HEADS, _CONTEXT = 4, 70
-# Zaremba et al. (2014), section 4.1: width, dropout, window, epochs, initialisation,
-# the epochs that the first rate is kept for, and what it is divided by after each.
-ZAREMBA: dict[str, dict[str, Any]] = {
-    "small": {
-        "width": 200,
-        "dropout": 0.0,
-        "window": 20,
-        "epochs": 13,
-        "scale": 0.1,
-        "kept": 4,
-        "divided": 2.0,
-    },
-    "medium": {
-        "width": 650,
-        "dropout": 0.5,
-        "window": 35,
-        "epochs": 39,
-        "scale": 0.05,
-        "kept": 6,
-        "divided": 1.2,
-    },
-}
-_ZAREMBA_CLIP, ZAREMBA_ROWS = 5.0, 20
 
 
 def compiled_model(
@@ -153,44 +129,3 @@ def _optimizer(arm: Arm, values: Values) -> keras.optimizers.Optimizer:
         decay = DECOUPLED_SCALE * values["decay"]
         return keras.optimizers.AdamW(rate, weight_decay=decay, **own)
     return keras.optimizers.Adam(rate, **own)
-
-
-# === Zaremba et al. ===
-
-
-def zaremba_model(
-    name: str, corpus: Corpus, text: np.ndarray, seed: int
-) -> keras.Model:
-    """Returns the compiled model of an arm of `PUBLISHED`."""
-    published, size = zaremba_settings(name), len(corpus.vocabulary)
-    options: dict[str, Any] = {
-        "clip_norm": _ZAREMBA_CLIP,
-        # The rate and the norm are of losses summed over a window.
-        "loss_scale": float(published["window"]),
-    }
-    model: keras.Model = RecurrentLanguageModel(
-        size,
-        published["width"],
-        2,
-        dropout=published["dropout"],
-        initializer_scale=published["scale"],
-        forget_bias=0.0,
-        seed=seed,
-        **options,
-    )
-    if name.endswith("-imm"):
-        restricted = KneserNey(2).fit(text, size)
-        model = InducedModelMatching(model, restricted, InBatchContexts(), **options)
-    model.compile(keras.optimizers.SGD(1.0))
-    return model
-
-
-def zaremba_settings(name: str) -> dict[str, Any]:
-    """Returns the published settings of an arm of `PUBLISHED`."""
-    return ZAREMBA[name.split("-")[1]]
-
-
-def zaremba_rate(name: str, epoch: int) -> float:
-    """Returns the learning rate of an epoch, from 0 on."""
-    published = zaremba_settings(name)
-    return float(published["divided"] ** -max(0, epoch + 1 - published["kept"]))

@@ -39,6 +39,9 @@ class ScarceConfig:
     bank_size: int = setting(20_000, "Predictions of the bank of arms that have one.")
     rounds: int = setting(5, "Of the Mogrifier.")
     rank: int = setting(40, "Of its matrices.")
+    project_steps: int = setting(
+        0, "Of published models: time so many steps instead, and project the hours."
+    )
 
     def check(self) -> None:
         """Raises ValueError for settings that no run can have."""
@@ -63,12 +66,17 @@ class ScarceConfig:
                 raise ValueError(
                     f"--trials must lie in 1..{most} for arm {arm}; found {wrong[0]}."
                 )
+        if self.project_steps and not set(self.arms) <= set(PUBLISHED):
+            raise ValueError(
+                f"--project_steps is of the arms {', '.join(PUBLISHED)}; found "
+                f"{', '.join(self.arms)}."
+            )
         for fraction in self.fractions:
             if not 0 < fraction <= 1:
                 raise ValueError(f"--fractions must lie in (0, 1]; found {fraction}.")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name == "pieces" else 1
+            least = 0 if field.name in ("pieces", "project_steps") else 1
             if isinstance(value, int) and value < least:
                 raise ValueError(
                     f"--{field.name} must be at least {least}, found {value}."
@@ -96,6 +104,8 @@ _MATCHED = (
     "transformer",
     "transformer-imm",
 )
+# Until the trials have chosen four of them.
+_COMPARED = ("none", "noising", "imm-2", "imm-5", "distilled-5")
 PRESETS = {
     # Seconds: does everything run?
     "smoke": ScarceConfig(
@@ -111,7 +121,7 @@ PRESETS = {
     "search": ScarceConfig(study="trials", trials=_ALL),
     "trials": ScarceConfig(study="trials", arms=_MATCHED, trials=(1, 2, 3, 4)),
     "small": ScarceConfig(
-        arms=(*PEERS, "none", "noising", "imm-2", "imm-5", "distilled-5")
+        arms=(*PEERS, *_COMPARED, *(ENSEMBLE + a for a in _COMPARED))
     ),
     "counted-trials": ScarceConfig(
         study="trials",
@@ -120,11 +130,11 @@ PRESETS = {
     ),
     "counted": ScarceConfig(
         study="counted",
-        arms=("none", "counted-imm-2", "counted-imm-5", "counted-bank-2"),
+        arms=(*PEERS, "none", "counted-imm-2", "counted-imm-5", "counted-bank-2"),
     ),
     "curve": ScarceConfig(
         study="curve",
-        arms=("kneser-ney-5", "none"),
+        arms=(*PEERS, "none"),
         fractions=(0.0625, 0.125, 0.25, 0.5),
     ),
     "corpora": ScarceConfig(
@@ -141,7 +151,19 @@ PRESETS = {
         fractions=(1.0,),
     ),
     "published": ScarceConfig(
-        study="published", arms=("zaremba-small",), fractions=(1.0,)
+        study="published", arms=(*PEERS, "zaremba-small"), fractions=(1.0,)
+    ),
+    # About five hours each, in pieces: a killed run goes on.
+    "published-medium": ScarceConfig(
+        study="published",
+        arms=("zaremba-medium", "zaremba-medium-imm"),
+        fractions=(1.0,),
+    ),
+    "projected": ScarceConfig(
+        study="published",
+        arms=("zaremba-medium", "zaremba-medium-imm", "zaremba-medium-noising"),
+        fractions=(1.0,),
+        project_steps=5,
     ),
 }
 GRID = Grid("scarce_text", PRESETS, "running:runs_of", reads_data=True)

@@ -13,13 +13,14 @@ from experiments.kit.drawing import table
 from experiments.kit.rows import Rows
 
 Row = Mapping[str, Any]
-# The recipe of `imm_lm`, untuned, by amounts of Penn Treebank: its rows.
+# The recipe of `imm_lm`, untuned, by amounts of Penn Treebank: its rows, of 25 passes.
 _UNTUNED = (
     "scarcity/none-16th-seed1",
     "main/none-8th-seed1",
+    "main/none-8th-seed2",
+    "main/none-8th-seed3",
     "scarcity/none-4th-seed1",
     "scarcity/none-2th-seed1",
-    "full/none-seed1",
 )
 _MOST_ARMS = 6
 
@@ -32,57 +33,81 @@ class Curve(dict[float, float]):
         fractions = sorted(self)
         return data_factor(target, fractions, [self[each] for each in fractions])
 
+    def spans(self, target: float) -> bool:
+        """Returns whether a perplexity lies within those that were seen."""
+        return min(self.values()) <= target <= max(self.values())
 
-def untuned_curve(folder: pathlib.Path) -> Curve:
+
+def untuned_curves(folder: pathlib.Path) -> dict[str, Curve]:
     """Returns what the untuned recipe has, from the rows of `imm_lm`.
 
     Args:
         folder: Of all studies.
     """
     rows = Rows(folder / "imm_lm")
-    found = Curve()
-    for name in _UNTUNED:
-        row = rows.read(name, ("config", "perplexity"))
-        found[row["config"]["fraction"]] = row["perplexity"]["test"]
+    needs = ("config", "perplexity", "interpolation")
+    found = [rows.read(name, needs) for name in _UNTUNED]
+    alone = [(r["config"]["fraction"], r["perplexity"]["test"]) for r in found]
+    mixed = [
+        (r["config"]["fraction"], r["interpolation"]["same"]["test"]) for r in found
+    ]
+    return {
+        "untuned recipe, alone": _means(alone),
+        "untuned recipe, mixed with its bigram": _means(mixed),
+    }
+
+
+def tuned_curves(rows: Sequence[Row]) -> dict[str, Curve]:
+    """Returns what `none` has, from rows of study `curve`, and of `arms` where it ends.
+
+    Args:
+        rows: Of both studies.
+    """
+    found = {}
+    for name, how in (("test", "alone"), ("mixed_test", "mixed")):
+        curve = _means(
+            [(row["fraction"], row[name]) for row in rows if row["arm"] == "none"]
+        )
+        if len(curve) > 1:
+            found[f"tuned `none`, {how}"] = curve
     return found
 
 
-def factors(
-    arms: Mapping[str, Sequence[Row]], curve: Sequence[Row], untuned: Curve
-) -> str:
-    """Returns the table of data factors of the best arms; '' without a curve.
+def _means(pairs: Sequence[tuple[float, float]]) -> Curve:
+    return Curve(
+        (share, float(np.mean([value for own, value in pairs if own == share])))
+        for share in sorted({share for share, _ in pairs})
+    )
+
+
+def factors(arms: Mapping[str, Sequence[Row]], recipes: Mapping[str, Curve]) -> str:
+    """Returns the table of data factors of the best arms; '' without any.
+
+    A star marks what lies beyond the amounts of text that the recipe was tried with.
 
     Args:
         arms: Rows of study `arms` by arm, the best first.
-        curve: Rows of study `curve`, those of `none` among them.
-        untuned: Of the untuned recipe, alone.
+        recipes: Curves by the name of their recipe.
     """
-    recipes = {"untuned recipe, alone": untuned}
-    for name, how in (("test", "alone"), ("mixed_test", "mixed")):
-        found = Curve()
-        own = [row for row in curve if row["arm"] == "none"]
-        for fraction in sorted({row["fraction"] for row in own}):
-            found[fraction] = float(
-                np.mean([row[name] for row in own if row["fraction"] == fraction])
-            )
-        if len(found) > 1:
-            recipes[f"tuned `none`, {how}"] = found
     lines = []
     for arm in list(arms)[:_MOST_ARMS]:
-        reached = float(np.mean([row["mixed_test"] for row in arms[arm]]))
-        share = arms[arm][0]["fraction"]
-        cells = [_cell(recipe, reached, share) for recipe in recipes.values()]
-        lines.append((arm, f"{reached:.1f}", *cells))
+        cells = [factor_of(arms[arm], recipe) for recipe in recipes.values()]
+        lines.append((arm, f"{_mixed(arms[arm]):.1f}", *cells))
     if not lines:
         return ""
     return table(("arm, mixed", "test perplexity", *recipes), lines)
 
 
-def _cell(recipe: Curve, reached: float, share: float) -> str:
-    """Returns a data factor; one beyond the amounts that were tried is marked."""
-    factor = recipe.share(reached) / share
-    beyond = not min(recipe.values()) <= reached <= max(recipe.values())
-    return f"{factor:.2f}{'*' if beyond else ''}"
+def factor_of(rows: Sequence[Row], recipe: Curve) -> str:
+    """Returns the data factor of an arm over a recipe, in words."""
+    factor = recipe.share(_mixed(rows)) / rows[0]["fraction"]
+    if math.isnan(factor):
+        return ""
+    return f"{factor:.2f}{'' if recipe.spans(_mixed(rows)) else '*'}"
+
+
+def _mixed(rows: Sequence[Row]) -> float:
+    return float(np.mean([row["mixed_test"] for row in rows]))
 
 
 def data_factor(
@@ -91,14 +116,24 @@ def data_factor(
     """Returns which share of the text a recipe needs for a perplexity.
 
     By a line through the logarithms of the two amounts around it, or of the last two
-    at an end.
+    at an end. An amount that has no lower perplexity than a smaller one is left out.
 
     Args:
         target: The perplexity.
         fractions: Shares of the text, ascending.
         perplexities: What the recipe has with each.
+
+    Returns:
+        The share; nan if fewer than two amounts are left.
     """
-    x, y = np.log(fractions), np.log(perplexities)
+    falling = [
+        number
+        for number, value in enumerate(perplexities)
+        if value < min(perplexities[:number], default=math.inf)
+    ]
+    if len(falling) < 2:
+        return math.nan
+    x, y = (np.log(values)[falling] for values in (fractions, perplexities))
     place = int(np.clip(np.searchsorted(-y, -math.log(target)), 1, len(x) - 1))
     slope = (x[place] - x[place - 1]) / (y[place] - y[place - 1])
     return float(np.exp(x[place] + slope * (math.log(target) - y[place])))

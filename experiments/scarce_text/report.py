@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,13 +12,12 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.paired import less
-from experiments.scarce_text.arms import ENSEMBLE, PEERS
+from experiments.scarce_text.arms import DECOUPLED_SCALE, ENSEMBLE, PEERS
 
 Row = Mapping[str, Any]
 # What a row must have to be reported.
 NEEDS = ("study", "arm", "corpus", "fraction", "seed", "mixed_valid", "mixed_test")
-# Perplexity at the end, valid and test: Zaremba et al. (2014), Table 1, and the IMM
-# paper's Table 2 of 1,500 units (none, noising, IMM), test alone.
+# Perplexity at the end, valid and test: Zaremba et al. (2014), Table 1.
 PUBLISHED = {
     "zaremba-small": "120.7 / 114.5",
     "zaremba-medium": "86.2 / 82.7",
@@ -42,11 +42,15 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         "curve": curves,
         "corpora": by_corpus,
         "published": published,
+        "projected": projected,
     }
     for study, maker in makers.items():
         own = of_study(rows, study)
         if own:
             found[study] = maker(own)
+    means = [row for row in of_study(rows, "arms") if "gain" in row]
+    if means:
+        found["ensembles"] = ensembles(means)
     explained = [row for row in of_study(rows, "arms") if "kinds" in row]
     if explained:
         found |= {
@@ -62,19 +66,34 @@ def of_study(rows: Sequence[Row], study: str) -> list[Row]:
 
 
 def by_arms(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Returns rows by arm: n-grams first, then by what mixtures have on valid text."""
+    """Returns rows by arm: n-grams first, then by what mixtures have on valid text.
+
+    The mixtures of arms whose n-grams count more text have such an n-gram.
+    """
     found = {
         arm: sorted((r for r in rows if r["arm"] == arm), key=lambda row: row["seed"])
         for arm in distinct(row["arm"] for row in rows)
     }
 
     def place(arm: str) -> tuple[bool, float]:
-        mean = float(np.mean([row["mixed_valid"] for row in found[arm]]))
-        return arm not in PEERS, mean
+        return arm not in PEERS, float(np.mean([reached(row) for row in found[arm]]))
 
     return {arm: found[arm] for arm in sorted(found, key=place)}
 
 
+def reached(row: Row) -> float:
+    """Returns what a row is judged by: perplexity of valid text, mixed.
+
+    With Kneser-Ney 5 of what its n-grams may count; of what diverged it is infinite.
+    """
+    if row["mixed_valid"] is None:
+        return math.inf
+    if "counted" in row:
+        return float(row["counted"][_OF_ALL]["valid"]["mixed"])
+    return float(row["mixed_valid"])
+
+
+_OF_ALL = "kneser-ney-5"
 _SCORES = (
     "arm",
     "seeds",
@@ -85,6 +104,7 @@ _SCORES = (
     "its weight",
     "mixed test, less `none`, ± 2 standard errors",
     "less `noising`",
+    "mixed with Kneser-Ney 2: test",
     "minutes",
 )
 
@@ -109,7 +129,8 @@ def _scores(
             for name in ("valid", "test", "mixed_valid", "mixed_test", "mu")
         ),
         *(less(base, arms, own, "mixed_test") for base in ("none", "noising")),
-        with_deviation(trained, 0) if trained else "",
+        with_deviation([row["mixed_2"]["test"] for row in own if "mixed_2" in row]),
+        with_deviation(trained, 0),
     )
 
 
@@ -117,20 +138,62 @@ def trials(rows: Sequence[Row]) -> str:
     """Returns the table of all trials, best first by arm."""
     lines = []
     for arm, own in by_arms(rows).items():
-        for row in sorted(own, key=lambda row: row["mixed_valid"]):
-            values = ", ".join(f"{k} {v:.3g}" for k, v in row["values"].items())
+        for row in sorted(own, key=reached):
+            alone, mixed, mu = (row[name] for name in ("valid", "mixed_valid", "mu"))
+            of_all = f"{reached(row):.2f}" if "counted" in row else ""
             lines.append(
                 (
                     arm,
                     row["trial"],
-                    f"{row['valid']:.2f}",
-                    f"{row['mixed_valid']:.2f}",
-                    f"{row['mu']:.2f}",
-                    values,
+                    "diverged" if alone is None else f"{alone:.2f}",
+                    "" if mixed is None else f"{mixed:.2f}",
+                    "" if mu is None else f"{mu:.2f}",
+                    of_all,
+                    _values(row["values"]),
                 )
             )
-    titles = ("arm", "trial", "valid", "mixed, valid", "weight of the n-gram", "with")
-    return table(titles, lines, (0, 5))
+    titles = (
+        "arm",
+        "trial",
+        "valid",
+        "mixed, valid",
+        "weight of the n-gram",
+        "mixed with one of all text, valid",
+        "with",
+    )
+    return table(titles, lines, (0, 6))
+
+
+def _values(values: Mapping[str, Any]) -> str:
+    """Returns the settings of a trial; decay is what the optimiser or loss has."""
+    shown = dict(values)
+    if "decoupled" in shown:
+        scale = DECOUPLED_SCALE if shown.pop("decoupled") else 1.0
+        name = "l2" if scale == 1.0 else "weight decay"
+        shown[name] = scale * shown.pop("decay")
+    return ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
+
+
+def ensembles(rows: Sequence[Row]) -> str:
+    """Returns the table of what means of seeds gain over their members, mixed."""
+    lines = [
+        (
+            row["arm"],
+            len(row["seeds"]),
+            f"{row['mixed_test']:.2f}",
+            f"{row['gain']['nats']:.4f} ± {2 * row['gain']['error']:.4f}",
+            f"{100 * (1 - row['gain']['ratio']):.1f}",
+        )
+        for row in sorted(rows, key=reached)
+    ]
+    titles = (
+        "mean of",
+        "seeds",
+        "mixed test",
+        "nats a token less than its members, ± 2 standard errors",
+        "perplexity less, %",
+    )
+    return table(titles, lines)
 
 
 def counted(rows: Sequence[Row]) -> str:
@@ -161,7 +224,7 @@ def counted(rows: Sequence[Row]) -> str:
 
 
 def curves(rows: Sequence[Row]) -> str:
-    """Returns mixed test perplexity by the amount of text, and how many times more."""
+    """Returns the table of arms by the amount of text."""
     lines = []
     for fraction in sorted({row["fraction"] for row in rows}):
         arms = by_arms([row for row in rows if row["fraction"] == fraction])
@@ -175,8 +238,17 @@ def by_corpus(rows: Sequence[Row]) -> str:
     lines = []
     for corpus in distinct(row["corpus"] for row in rows):
         arms = by_arms([row for row in rows if row["corpus"] == corpus])
-        lines += [(corpus, *_scores(arm, own, arms)) for arm, own in arms.items()]
-    return table(("corpus", *_SCORES), lines, (0, 1))
+        lines += [
+            (corpus, *_scores(arm, own, arms), _bits(own)) for arm, own in arms.items()
+        ]
+    titles = ("corpus", *_SCORES, "mixed test, bits a byte")
+    return table(titles, lines, (0, 1))
+
+
+def _bits(own: Sequence[Row]) -> str:
+    """Returns what can be compared between texts of unlike tokens."""
+    known = [row["bits_per_byte"]["test"] for row in own if "bits_per_byte" in row]
+    return with_deviation(known, 3)
 
 
 def published(rows: Sequence[Row]) -> str:
@@ -189,7 +261,10 @@ def published(rows: Sequence[Row]) -> str:
             with_deviation([row["test"] for row in own]),
             PUBLISHED.get(arm, ""),
             with_deviation([row["mixed_test"] for row in own]),
-            with_deviation([row["seconds"] / 3600 for row in own], 1),
+            with_deviation([row["mixed_2"]["test"] for row in own if "mixed_2" in row]),
+            with_deviation(
+                [row["seconds"] / 3600 for row in own if row.get("seconds")], 1
+            ),
         )
         for arm, own in by_arms(rows).items()
     ]
@@ -200,9 +275,24 @@ def published(rows: Sequence[Row]) -> str:
         "test",
         "published: valid / test",
         "mixed with Kneser-Ney 5, test",
+        "with Kneser-Ney 2, test",
         "hours",
     )
     return table(titles, lines)
+
+
+def projected(rows: Sequence[Row]) -> str:
+    """Returns the table of hours that published models would take."""
+    lines = [
+        (
+            row["arm"],
+            f"{row['step_seconds']:.2f}",
+            f"{row['steps']:,}",
+            f"{row['hours']:.1f}",
+        )
+        for row in rows
+    ]
+    return table(("model", "seconds of a step", "steps", "hours"), lines)
 
 
 _KINDS = {

@@ -5,21 +5,34 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import pathlib
+import pkgutil
 
 import numpy as np
 import pytest
 
 from experiments.kit.mixture_judge import MixtureJudge
 from experiments.kit.rows import Rows
-from experiments.kit.tuning import suggested
-from experiments.scarce_text import running
+from experiments.kit.run_files import LOG_PROBS
+from experiments.kit.tuning import position, suggested
+from experiments.scarce_text import choosing, members, page, running
 from experiments.scarce_text.arms import ARMS, CHOSEN, SPACE, START, chosen
-from experiments.scarce_text.building import compiled_model, zaremba_rate
+from experiments.scarce_text.building import compiled_model
+from experiments.scarce_text.choosing import ScarceRun, values_of
 from experiments.scarce_text.config import PRESETS, trials_of
 from experiments.scarce_text.explaining import by_kind_of_token
-from experiments.scarce_text.factors import Curve, data_factor, factors
+from experiments.scarce_text.factors import (
+    Curve,
+    data_factor,
+    factor_of,
+    factors,
+    tuned_curves,
+    untuned_curves,
+)
 from experiments.scarce_text.report import by_arms, tables
-from experiments.scarce_text.running import ScarceRun, runs_of
+from experiments.scarce_text.running import runs_of
+from experiments.scarce_text.training import prepare, read_corpus
+from experiments.scarce_text.zaremba import zaremba_model, zaremba_rate
 from rlm_tf.data import load_corpus
 from rlm_tf.models import InBatchContexts, OwnContexts
 from tests.experiments.binaries import run_binary
@@ -47,41 +60,75 @@ def test_every_arm_has_its_trials_and_settings():
 
 def test_the_search_goes_on_from_rows(tmp_path, monkeypatch):
     rows = Rows(tmp_path)
-    monkeypatch.setattr(running.run_flags, "folders", lambda: (tmp_path, rows))
-    first = ScarceRun(PRESETS["search"], "none", 0.125, 1, 1)
-    assert running._values_of(first) == START
+    monkeypatch.setattr(choosing.run_flags, "folders", lambda: (tmp_path, rows))
+    first = ScarceRun(PRESETS["search"], "none", 0.125, 1, (1,))
+    assert values_of(first) == START
     with pytest.raises(ValueError, match="trial 2 follows from those before"):
-        running._values_of(first._replace(trial=2))
+        values_of(first._replace(trial=2))
     row = {"study": "trials", "arm": "none", "corpus": "ptb", "fraction": 0.125}
     row |= {"seed": 1, "mixed_valid": 190.0, "mixed_test": 189.0, "values": START}
     rows.write(first.name, row)
-    second = running._values_of(first._replace(trial=2))
-    assert second == running._values_of(first._replace(trial=2)) != START
+    second = values_of(first._replace(trial=2))
+    assert second == values_of(first._replace(trial=2)) != START
     assert all(SPACE[name].low <= v <= SPACE[name].high for name, v in second.items())
+
+    # What diverged is as bad as can be, and the search goes on.
+    row |= {"mixed_valid": None, "mixed_test": None, "values": second}
+    rows.write(first._replace(trial=2).name, row)
+    third = values_of(first._replace(trial=3))
+    assert third not in (START, second)
+
+
+def test_first_trials_are_drawn_apart():
+    tried: list = []
+    for _ in range(5):
+        tried.append((suggested(SPACE, tried, initial=6, seed=1), 5.0))
+    places = [
+        round(position(values[name], where), 6)
+        for values, _ in tried
+        for name, where in SPACE.items()
+        if not where.integer
+    ]
+    assert len(set(places)) == len(places) == 30
 
 
 def test_a_gaussian_process_goes_where_losses_are_low():
-    space = {"input_dropout": SPACE["input_dropout"], "decay": SPACE["decay"]}
-    tried: list = []
-    for _ in range(9):
-        values = suggested(space, tried, initial=5, seed=1)
-        loss = 5 + (values["input_dropout"] - 0.4) ** 2 + (np.log(values["decay"]) ** 2)
-        tried.append((values, loss))
-    losses = [loss for _, loss in tried]
-    assert min(losses[5:]) < min(losses[:5])
-    assert np.mean(losses[5:]) < np.mean(losses[:5])
+    space = {name: SPACE[name] for name in ("input_dropout", "decay")}
+
+    def search(told):
+        tried: list = []
+        found = []
+        for _ in range(7):
+            values = suggested(space, tried, initial=4, seed=1)
+            x, y = (position(values[name], space[name]) for name in space)
+            found.append((x - 0.9) ** 2 + (y - 0.1) ** 2)
+            tried.append((values, told(5 + found[-1])))
+        return found
+
+    # The same first four; then one is told nothing.
+    seen, blind = search(lambda loss: loss), search(lambda _: 5.0)
+    assert seen[:4] == blind[:4]
+    assert min(seen[4:]) < min(seen[:4]) and np.mean(seen[4:]) < np.mean(blind[4:])
 
 
 def test_runs_of_presets():
     names = [run.name for run in runs_of(PRESETS["small"], [1, 2])]
     assert names[:4] == [
-        "arms-kneser-ney-2-ptb-8th-seed1",
-        "arms-kneser-ney-5-ptb-8th-seed1",
+        "arms-kneser-ney-2-ptb-8th",
+        "arms-kneser-ney-5-ptb-8th",
         "arms-none-ptb-8th-seed1",
         "arms-none-ptb-8th-seed2",
     ]
     assert len(runs_of(PRESETS["search"], [1])) == 12
     assert len(runs_of(PRESETS["trials"], [1])) == 4 * len(PRESETS["trials"].arms)
+    mean = runs_of(PRESETS["small"], [1, 2])[-1]
+    assert mean.name == "arms-ensemble-distilled-5-ptb-8th"
+    assert mean.settings["seeds"] == [1, 2]
+    assert mean.settings["values"] == chosen("distilled-5")
+    medium = runs_of(PRESETS["published-medium"], [1])[-1]
+    assert medium.name == "published-zaremba-medium-imm-ptb-seed1"
+    assert medium.settings["values"]["width"] == 650
+    assert medium.settings["values"]["coefficient"] == 0.2
     half = runs_of(PRESETS["curve"], [1])[-1]
     assert half.name == "curve-none-ptb-2th-seed1"
     assert half.settings["values"] == chosen("none")
@@ -91,6 +138,7 @@ def test_runs_of_presets():
         ({"study": "trials", "arms": ("imm-2",), "trials": (9,)}, "must lie in 1..4"),
         ({"fractions": (1.5,)}, "must lie in"),
         ({"epochs": 0}, "--epochs must be at least 1"),
+        ({"project_steps": 2}, "--project_steps is of the arms zaremba-small"),
     ):
         with pytest.raises(ValueError, match=message):
             dataclasses.replace(PRESETS["small"], **wrong).check()
@@ -140,10 +188,11 @@ def test_kinds_of_tokens_add_up(corpus):
     never = sum(counts[token] == 0 for token in corpus.test)
     assert found["frequency"][0]["tokens"] == never
     assert len(found["context"]) == 3
-    pairs = set(itertools.pairwise(text)) | {(0, 0)}
+    # Pairs of the text that a word follows.
+    contexts = set(itertools.pairwise(text[:-1]))
     before = [corpus.vocabulary.eos_id] * 2 + list(corpus.test)
-    known = [(before[i], before[i + 1]) in pairs for i in range(400)]
-    assert found["context"][2]["tokens"] == pytest.approx(sum(known), abs=2)
+    known = [(before[i], before[i + 1]) in contexts for i in range(400)]
+    assert found["context"][2]["tokens"] == sum(known)
 
 
 def test_data_factor_follows_the_curve():
@@ -195,26 +244,165 @@ def test_tables():
     assert "**-3.00 ± 0.00**" in found[4]
     tried = [_row("imm-2", 1, 200 - n, "trials", trial=n) for n in (1, 2)]
     lines = tables(tried)["trials"].splitlines()
-    assert lines[2].startswith("| imm-2 | 2 | 218.00 | 198.00 | 0.25 | coefficient 0.5")
-    score = {"test": {"mixed": 150.0, "kneser_ney": 169.0}}
+    assert lines[2] == "| imm-2 | 2 | 218.00 | 198.00 | 0.25 |  | coefficient 0.5 |"
+    score = {"test": {"mixed": 150.0, "kneser_ney": 169.0}, "valid": {"mixed": 1.0}}
     of_all = {"kneser-ney-2": score, "kneser-ney-5": score}
     table = tables([_row("none", 1, 190, "counted", counted=of_all)])["counted"]
     assert "| n-gram alone |  |  | 169.00 |  | 169.00 |  |" in table
 
 
 def test_factors_are_shares_of_what_the_recipe_needs():
-    untuned = Curve({0.125: 240.0, 0.25: 170.0, 1.0: 110.0})
+    recipes = {"untuned": Curve({0.125: 240.0, 0.25: 170.0, 1.0: 110.0})}
     arms = by_arms([_row("none", 1, 171.0), _row("ensemble-none", 1, 106.0)])
     curve = [_row("none", 1, 191, fraction=0.125), _row("none", 1, 151, fraction=0.25)]
-    lines = factors(arms, curve, untuned).splitlines()
-    assert (
-        "untuned recipe, alone | tuned `none`, alone | tuned `none`, mixed" in lines[0]
-    )
+    recipes |= tuned_curves([*curve, _row("imm-2", 1, 9.0)])
+    lines = factors(arms, recipes).splitlines()
+    assert "untuned | tuned `none`, alone | tuned `none`, mixed" in lines[0]
     # Of test text mixtures have 170 and 105, which none reaches with all the text.
     assert lines[2].startswith("| ensemble-none | 105.0 |")
     assert lines[2].count("*") == 3
     mixed = 2 ** (np.log(190 / 170) / np.log(190 / 150))
     assert lines[3] == f"| none | 170.0 | 2.00 | 2.00 | {mixed:.2f} |"
+    assert factor_of(arms["none"], Curve({0.1: 200.0, 0.2: 210.0})) == ""
+    assert factors({}, recipes) == "" and tuned_curves(curve[:1]) == {}
+
+
+def test_the_untuned_recipe_is_that_of_imm_lm():
+    curves = untuned_curves(pathlib.Path(page.__file__).parents[1])
+    alone, mixed = curves.values()
+    assert [*alone] == [*mixed] == [0.0625, 0.125, 0.25, 0.5]
+    # Three seeds at an eighth.
+    assert alone[0.125] == pytest.approx(239.46, abs=0.01)
+    assert all(mixed[share] < alone[share] for share in alone)
+
+
+def test_more_tables():
+    of_all = {"valid": {"mixed": 150.0}, "test": {"mixed": 149.0, "kneser_ney": 160.0}}
+    both = {"kneser-ney-2": of_all, "kneser-ney-5": of_all}
+    kinds = [{"tokens": 5, "alone": 6.0, "mixed": 5.5, "n_gram": 6.0}] * 4
+    kinds += [{"tokens": 0, "alone": None, "mixed": None, "n_gram": None}]
+    more = {"kinds": {"frequency": kinds, "context": kinds}}
+    gain = {"nats": 0.1, "error": 0.01, "ratio": np.exp(-0.1)}
+    rows = [
+        _row("kneser-ney-5", 1, 270, seconds=None, mixed_2={"test": 280.0}, **more),
+        _row("none", 1, 190, mixed_2={"test": 200.0}, **more),
+        _row("ensemble-none", 1, 180, seeds=[1, 2], seconds=None, gain=gain, **more),
+        _row("kneser-ney-5", 1, 140, "published", seconds=None),
+        _row("zaremba-small", 1, 110, "published", bits_per_byte={"test": 1.5}),
+        _row("none", 1, 300, "corpora", bits_per_byte={"test": 1.5}),
+        _row("none", 1, 250, "curve", fraction=0.0625),
+        _row("none", 1, 190, "curve"),
+        _row("counted-imm-2", 1, 190, "trials", trial=1, counted=both),
+        _row("counted-imm-2", 1, 185, "trials", trial=2, counted=both),
+    ]
+    rows[-1]["counted"] = {
+        **both,
+        "kneser-ney-5": {**of_all, "valid": {"mixed": 151.0}},
+    }
+    rows += [
+        {**_row("none", 1, 1, "trials", trial=3, values=START), **_NOTHING},
+        {
+            **_row("zaremba-medium", 1, 1, "projected"),
+            **_NOTHING,
+            **{"step_seconds": 0.5, "steps": 7200, "hours": 1.0},
+        },
+    ]
+    found = tables(rows)
+    assert (
+        "| ensemble-none | 2 | 179.00 | 0.1000 ± 0.0200 | 9.5 |" in found["ensembles"]
+    )
+    assert "| none | alone | 6.000 |" in found["frequency"]
+    assert "| kneser-ney-5 |  |" in found["published"].replace("| 1 |", "|  |", 1)
+    assert found["corpora"].endswith("| 1.500 |")
+    assert found["curve"].count("| none |") == 2
+    assert "| zaremba-medium | 0.50 | 7,200 | 1.0 |" in found["projected"]
+    # N-grams of all text judge what they are matched in; the worst is what diverged.
+    lines = found["trials"].splitlines()[2:]
+    assert [line.split(" | ")[1] for line in lines] == ["1", "2", "3"]
+    assert "| 150.00 | coefficient 0.5 |" in lines[0]
+    assert "| 3 | diverged |  |  |  |" in lines[2] and lines[2].endswith("l2 0.0001 |")
+
+
+_NOTHING = dict.fromkeys(("valid", "test", "mixed_valid", "mixed_test", "mu"))
+
+
+def test_the_headline_has_the_difference_and_what_it_is_worth(tmp_path, monkeypatch):
+    rows = Rows(tmp_path / "scarce_text")
+    for seed in (1, 2, 3):
+        for arm, base in (("none", 190), ("noising", 180)):
+            row = _row(arm, seed, base + seed)
+            rows.write(f"{arm}{seed}", row)
+    curves = {"a recipe": Curve({0.125: 240.0, 0.25: 120.0})}
+    monkeypatch.setattr(page, "untuned_curves", lambda _: curves)
+    found = page.headline(tmp_path / "scarce_text")
+    assert "noising 181.0; none 191.0" in found
+    assert "noising, less none **-10.00 ± 0.00**, is worth" in found
+    assert "1.33 times the text over a recipe" in found
+
+
+# === Models and means ===
+
+
+def test_subwords_and_published_models(corpus, monkeypatch):
+    config = dataclasses.replace(PRESETS["smoke"], pieces=400)
+    assert len(read_corpus(config).vocabulary) == 400
+    text = corpus.train[:900]
+    published = {"width": 4, "dropout": 0.5, "window": 7, "scale": 0.1}
+    published |= {"order": 3, "coefficient": 0.4}
+    monkeypatch.setattr(
+        "experiments.scarce_text.zaremba.zaremba_settings", lambda _: published
+    )
+    model = zaremba_model("zaremba-small-imm", corpus, text, 1)
+    assert model.restricted_models[0].order == 3 and model.coefficients == [0.4]
+
+
+@pytest.mark.slow
+def test_hours_of_published_models(monkeypatch, tmp_path):
+    small = {"width": 4, "epochs": 3, "window": 8}
+    zaremba = "experiments.scarce_text.zaremba._ZAREMBA"
+    monkeypatch.setitem(pkgutil.resolve_name(zaremba)["medium"], "width", 4)
+    for name, value in small.items():
+        monkeypatch.setitem(pkgutil.resolve_name(zaremba)["medium"], name, value)
+    config = dataclasses.replace(
+        PRESETS["projected"],
+        arms=("zaremba-medium-noising",),
+        corpus="python-docs",
+        fractions=(0.02,),
+        project_steps=1,
+    )
+    config.check()
+    run = ScarceRun(config, config.arms[0], 0.02, 0, (1,))
+    assert run.name == "projected-zaremba-medium-noising-python-docs-50th-seed1"
+    row = running._measure(run, prepare(run), tmp_path)
+    assert row["study"] == "projected" and row["mixed_valid"] is None
+    assert row["hours"] == pytest.approx(row["step_seconds"] * row["steps"] / 3600)
+
+
+def test_the_same_training_is_not_made_twice(tmp_path, monkeypatch):
+    rows = Rows(tmp_path / "results")
+    monkeypatch.setattr(choosing.run_flags, "folders", lambda: (tmp_path, rows))
+    first = ScarceRun(PRESETS["small"], "none", 0.125, 0, (2,))
+    config = dataclasses.replace(PRESETS["small"], study="curve")
+    again = first._replace(config=config)
+    assert members.twin_of(again, tmp_path) is None
+    row = {**_row("none", 2, 190.0), "settings": first.settings, "epochs": 20}
+    rows.write(first.name, row)
+    assert members.twin_of(again, tmp_path) is None
+    (tmp_path / first.name).mkdir()
+    said = {"valid": np.array([-1.0]), "test": np.array([-2.0, -3.0])}
+    members.save(tmp_path / first.name, said)
+    cost, found = members.twin_of(again, tmp_path)
+    assert cost == {"seconds": 600.0, "epochs": 20, "trained_as": first.name}
+    assert found["test"].tolist() == [-2.0, -3.0]
+    # Of other settings it is another training.
+    rows.write(first.name, {**row, "settings": {**first.settings, "epochs": 9}})
+    assert members.twin_of(again, tmp_path) is None
+    mean = ScarceRun(PRESETS["small"], "ensemble-none", 0.125, 0, (2, 3))
+    with pytest.raises(
+        FileNotFoundError, match="the mean of --seeds=2,3 of none needs"
+    ):
+        members.members_of(mean, tmp_path)
+    (tmp_path / first.name / LOG_PROBS).unlink()
 
 
 @pytest.mark.landing
@@ -233,6 +421,8 @@ def test_the_study_from_end_to_end(tmp_path):
         "ensemble-noising",
     ]
     peer, first, second, both = rows
+    assert "--seeds=1,2" in both["command"] and both["seeds"] == [1, 2]
+    assert both["gain"]["nats"] > 0 and both["gain"]["ratio"] < 1
     assert peer["test"] == peer["mixed_test"]
     # The mean of probabilities is above that of their logarithms.
     assert both["test"] < np.sqrt(first["test"] * second["test"])
