@@ -7,6 +7,8 @@ They should be of the same text: bits per byte compare whatever their settings a
 
 from __future__ import annotations
 
+from typing import Any
+
 from rlm_tf.command_line.flags import config_from_flags
 from rlm_tf.command_line.json_files import read_json
 from rlm_tf.command_line.program import Program, start
@@ -37,13 +39,19 @@ def main() -> None:
                     name,
                     f"{test['perplexity']:.2f}",
                     f"{test['bits_per_byte']:.3f}",
-                    # Counting takes seconds.
-                    f"{found['training']['seconds'] / 60:.1f} min"
-                    if name != "n-gram"
-                    else "",
+                    _minutes(name, found["training"]),
                 )
             )
     print("\n".join(markdown_table(rows, left=2)))
+
+
+def _minutes(name: str, training: dict[str, Any]) -> str:
+    """Returns how long what a row shows was trained."""
+    if name == "n-gram":
+        # Counting takes seconds.
+        return ""
+    one = training["models"][0] if name.startswith("first model") else training
+    return f"{one['seconds'] / 60:.1f} min"
 
 
 PROGRAM = Program(

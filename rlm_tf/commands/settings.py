@@ -92,8 +92,8 @@ class TrainSettings:
 
     ensemble: int = setting(
         1,
-        "Models of this seed and the next ones that are trained one after the other "
-        "within the time, and served as their mean.",
+        "Models of this seed and the next ones that are trained one after the other, "
+        "each for its share of the time or for all --epochs, and served as their mean.",
     )
     architecture: str = setting("lstm", f"The network: {' or '.join(DROPOUTS)}.")
     width: int | None = setting(None, "Width of embedding and layers.")
@@ -299,11 +299,6 @@ def check_train_settings(settings: TrainSettings) -> None:
         raise ValueError(
             f"--ensemble={settings.ensemble} and --bmi do not go together: pairs are "
             "scored by one model."
-        )
-    if settings.ensemble > 1 and settings.architecture != "lstm":
-        raise ValueError(
-            f"--ensemble={settings.ensemble} needs --architecture=lstm, found "
-            f"{settings.architecture}: the models carry states."
         )
     _check_bmi(settings)
     for name in (

@@ -60,10 +60,6 @@ def test_valid_settings_pass(valid):
         ({"strategy": "tpu"}, "--strategy must be default"),
         ({"ensemble": 0}, "--ensemble must be at least 1 and at most 100, found 0"),
         ({"ensemble": 2, "bmi": True}, "--ensemble=2 and --bmi do not go together"),
-        (
-            {"ensemble": 2, "architecture": "transformer"},
-            "--ensemble=2 needs --architecture=lstm, found transformer",
-        ),
     ],
 )
 def test_mistakes_are_named(valid, options, message):

@@ -358,8 +358,10 @@ def test_several_models_are_trained_and_their_mean_is_served(
     scores = {name: row["test"] for name, row in found.results["scores"].items()}
     assert [each["seed"] for each in found.results["training"]["models"]] == [1, 2]
     # The first is what the same command without --ensemble trains.
-    alone = json.loads((trained / "results.json").read_text())["scores"]["model"]
-    assert scores["first model"] == pytest.approx(alone["test"], rel=1e-6)
+    alone = json.loads((trained / "results.json").read_text())["scores"]
+    for name in ("model", "mixture"):
+        first = scores["first model" + (", mixture" if name == "mixture" else "")]
+        assert first == pytest.approx(alone[name]["test"], rel=1e-6)
     test = found.vocabulary.encode(reading.read_texts(given).splits["test"])
     eos = found.vocabulary.eos_id
     each = [

@@ -197,7 +197,10 @@ def _about_rows(results: dict[str, Any]) -> Sequence[str]:
             "and the SavedModel, too"
         )
     if "first model" in results["scores"]:
-        lines.append("first model: the first of several alone; model: their mean")
+        lines.append(
+            "first model: the first of several, and it with the n-gram, at a "
+            "temperature and weight of its own; model: their mean"
+        )
     if results["dynamic_rate"] is not None:
         lines.append(
             "dynamic evaluation: the model goes on learning from the text it has "

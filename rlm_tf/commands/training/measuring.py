@@ -29,6 +29,10 @@ _ROW, _MOST_ROWS = 20_000, 32
 _AT_ONCE = 1024
 
 
+# Rows of the first of several models, by what they are of one.
+FIRST = {"model": "first model", "mixture": "first model, mixture"}
+
+
 class Text(NamedTuple):
     """A held-out text.
 
@@ -60,12 +64,10 @@ class Measured(NamedTuple):
     mu: float
     temperature: float
 
-    def add_first(
-        self, model: keras.Model, texts: Mapping[str, Text], prefix: int
-    ) -> None:
-        """Adds the first of several models, at temperature 1; arguments as below."""
-        (found,) = model_log_probs(model, texts, [1.0], prefix)
-        self.log_probs["first model"] = found
+    def add_first(self, first: Measured) -> None:
+        """Adds what the first of several models has, alone and mixed."""
+        for name, row in FIRST.items():
+            self.log_probs[row] = first.log_probs[name]
 
 
 def n_gram_log_probs(model: RestrictedModel, text: Text, prefix: int) -> np.ndarray:

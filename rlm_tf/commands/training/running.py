@@ -260,7 +260,9 @@ class Run:
         measured = measuring.measure(model, n_gram, held, prefix=eos)
         warnings = list(texts.warnings)
         if plan.ensemble > 1:
-            measured.add_first(trained.first, held, eos)
+            measured.add_first(
+                measuring.measure(trained.first, n_gram, held, prefix=eos)
+            )
         spent = time.monotonic() - self.began + trained.earlier
         dynamic_rate = self._add_dynamic(measured, model, corpus, held, warnings, spent)
         # TensorFlow Text says how it read the pieces, here, too.
