@@ -124,8 +124,7 @@ SPACE: Space = {
     "decoupled": Range(0, 1, integer=True),
 }
 DECOUPLED_SCALE = 1e3
-# Random trials behind the first, before the Gaussian process chooses. Trials 2 and 3 of
-# the rows share some draws: they are older than seeds that do not overlap.
+# Random trials behind the first, before the Gaussian process chooses.
 INITIAL = 4
 
 # The best trials on validation text, mixed with Kneser-Ney of order 5, of each arm;

@@ -36,6 +36,11 @@ class ScarceConfig:
     batch_size: int = setting(20, "Rows of a batch.")
     window: int = setting(35, "Tokens of a window.")
     epochs: int = setting(20, "Passes over the text.")
+    looked_at: int = setting(
+        20_000,
+        "First validation tokens that averages are chosen by while training; all are "
+        "scored at the end.",
+    )
     bank_size: int = setting(20_000, "Predictions of the bank of arms that have one.")
     rounds: int = setting(5, "Of the Mogrifier.")
     rank: int = setting(40, "Of its matrices.")

@@ -119,8 +119,9 @@ def trained(
         yield _cost(log, model, folder)
         return
     config = run.config
+    looked_at = corpus.valid[: config.looked_at]
     valid = contiguous_batches(
-        corpus.valid, config.batch_size, config.window, prefix=corpus.vocabulary.eos_id
+        looked_at, config.batch_size, config.window, prefix=corpus.vocabulary.eos_id
     ).dataset()
     averages = TwoTailedAveraging(valid, monitor="nll")
     guard = DivergenceGuard(recover=True, factor=0.9, also=[averages])
