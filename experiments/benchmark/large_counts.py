@@ -64,9 +64,9 @@ def measure(preset: Preset, data_dir: str, seeds: tuple[int, ...]) -> Row:
                 memory,
                 f"the text: {found['text_mib'] / 1024:.1f} GiB",
                 "",
-                "below 6 GiB",
+                "at most 6 GiB",
             ),
-            Line(f"{what}, time", duration(found["seconds"]), "", "", "below 10 min"),
+            Line(f"{what}, time", duration(found["seconds"]), "", "", "at most 10 min"),
         ],
         {"point": dataclasses.asdict(point), **found},
     )

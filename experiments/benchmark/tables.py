@@ -42,8 +42,10 @@ TELLING = (
     ("latents", "VIMCO", "PyTorch:"),
     ("grid", "Figure 3", "authors' script"),
 )
-_LIMIT = re.compile(r"at most ([\d.]+)( s)?")
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_LIMIT = re.compile(r"at most ([\d.,]+)(?: (\w+))?")
+# Sizes of units; seconds, and bytes.
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_UNITS |= {"MiB": 2.0**20, "GiB": 2.0**30}
 
 
 def page_tables(rows: Mapping[str, Row]) -> dict[str, str]:
@@ -88,18 +90,23 @@ def find_line(rows: Mapping[str, Row], name: str, what: str, peer: str) -> Line 
 
 def ratio_of(line: Line) -> float:
     """Returns the number of a line's ratio."""
-    return float(line.ratio.split()[0].replace(",", ""))
+    return _number(line.ratio.split()[0])
 
 
 def misses(line: Line) -> bool:
-    """Whether a line misses its target, a limit of the ratio or of our seconds."""
+    """Whether a line misses its target, a limit of the ratio or of ours with a unit."""
     limit = _LIMIT.fullmatch(line.target)
     if limit is None:
         return False
+    most = _number(limit[1])
     if limit[2]:
         number, unit = line.ours.split()
-        return float(number) * _SECONDS[unit] > float(limit[1])
-    return ratio_of(line) > float(limit[1])
+        return _number(number) * _UNITS[unit] > most * _UNITS[limit[2]]
+    return ratio_of(line) > most
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
 
 
 def _cost(rows: Mapping[str, Row]) -> str:

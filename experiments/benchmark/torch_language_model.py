@@ -24,6 +24,8 @@ def training_step(
     make: Callable[[], tuple[torch.nn.Module, list[Any], Recurrent]],
     learning_rate: float,
     clip_norm: float,
+    *,
+    compiled: bool = False,
 ) -> Step:
     """Returns a step of embedding, recurrence and softmax under SGD with clipping.
 
@@ -35,6 +37,7 @@ def training_step(
         make: Returns the module of the recurrence, its zero states, and what runs it.
         learning_rate: Of SGD.
         clip_norm: Limit of the gradient's global norm.
+        compiled: Whether `torch.compile` makes the loss and its gradient.
     """
     torch.manual_seed(seed)
     torch.set_num_threads(cores())
@@ -48,15 +51,20 @@ def training_step(
         [(torch.tensor(x.T.copy()), torch.tensor(y.T.copy())) for x, y in data]
     )
 
-    def step() -> float:
-        nonlocal states
-        tokens, targets = next(batches)
-        optimizer.zero_grad()
+    def loss_of(tokens: Any, targets: Any, states: list[Any]) -> Any:
         hidden, states = run(embedding(tokens), states)
-        states = [tuple(s.detach() for s in state) for state in states]
         loss = torch.nn.functional.cross_entropy(
             output(hidden).flatten(0, 1), targets.flatten()
         )
+        return loss, states
+
+    forward = torch.compile(loss_of) if compiled else loss_of
+
+    def step() -> float:
+        nonlocal states
+        optimizer.zero_grad()
+        loss, states = forward(*next(batches), states)
+        states = [tuple(s.detach() for s in state) for state in states]
         loss.backward()
         torch.nn.utils.clip_grad_norm_(modules.parameters(), clip_norm)
         optimizer.step()

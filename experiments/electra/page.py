@@ -39,7 +39,13 @@ _MADE_BY: MadeBy = {
             "--seeds", "--arms=decoupled --rates=0.002 --steps=3000 --seeds"
         ),
     ),
-    "tasks": (_command("tasks", "1,2,3"), _command("glue", "1")),
+    "tasks": (
+        _command("tasks", "1,2,3"),
+        _command("glue", "1"),
+        _command("glue", "1").replace(
+            "--seeds", "--arms=masked --generators=4 --seeds"
+        ),
+    ),
     "glue": _command("table-a2", "1"),
     "road_map": _command("small", "1").replace("electra ", "electra.road_map "),
     "sweep": (_command("sweep", "1"), _command("weights", "1")),

@@ -115,6 +115,18 @@ class TrainSettings:
         None, "Of Adam; by default as usual for the architecture."
     )
     clip_norm: float = setting(10.0, "Clipping norm of the summed-over-time gradient.")
+    l2: float = setting(
+        0.0,
+        "Penalty: so many times half the squared weights, beside losses of windows.",
+    )
+    weight_decay: float = setting(
+        0.0, "Of AdamW: a step takes so much of weights, times the learning rate."
+    )
+    noising: float = setting(
+        0.0,
+        "How much of the training text is replaced by draws of a bigram, at most; 0.1 "
+        "to 0.6 are usual.",
+    )
     dynamic: bool = setting(True, "Whether dynamic evaluation is measured, too.")
     strategy: str = setting("default", "Of tf.distribute: default or mirrored.")
     seed: int = setting(1, "Seed of initialisation and dropout.")
@@ -312,11 +324,13 @@ def check_train_settings(settings: TrainSettings) -> None:
         value = getattr(settings, name)
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"--{name} must be positive and finite, found {value}.")
-    if settings.coefficient is not None and not 0 <= settings.coefficient < math.inf:
-        raise ValueError(
-            "--coefficient must be finite and not negative, found "
-            f"{settings.coefficient}."
-        )
+    for name in ("coefficient", "l2", "weight_decay"):
+        value = getattr(settings, name)
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(
+                f"--{name} must be finite and not negative, found {value}."
+            )
+    _check_noising(settings)
     rates, places = settings.dropouts, DROPOUTS[settings.architecture]
     if rates is not None and (
         len(rates) != len(places) or not all(0 <= rate < 1 for rate in rates)
@@ -330,6 +344,16 @@ def check_train_settings(settings: TrainSettings) -> None:
         raise ValueError(
             "--width of --architecture=transformer must be a multiple of 8, found "
             f"{settings.width}."
+        )
+
+
+def _check_noising(settings: TrainSettings) -> None:
+    if not 0 <= settings.noising <= 1:
+        raise ValueError(f"--noising must lie in 0..1, found {settings.noising}.")
+    if settings.noising and settings.bmi:
+        raise ValueError(
+            f"--noising={settings.noising} and --bmi do not go together: pairs are of "
+            "the text itself."
         )
 
 

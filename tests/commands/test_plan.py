@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 
+import keras
+import numpy as np
 import pytest
 
 from rlm_tf.commands.model_folder import VOCABULARY
 from rlm_tf.commands.settings import DROPOUTS, TrainSettings
-from rlm_tf.commands.training import architectures, reading, running, vocabularies
+from rlm_tf.commands.training import (
+    architectures,
+    fitting,
+    pairs,
+    reading,
+    running,
+    vocabularies,
+)
 from rlm_tf.commands.training.plan import (
     Amounts,
     first_plan,
@@ -16,6 +25,7 @@ from rlm_tf.commands.training.plan import (
     relative_cost,
     steps_of,
 )
+from rlm_tf.data import load_corpus
 
 SETTINGS = TrainSettings(text="a", output_dir="b")
 
@@ -50,6 +60,32 @@ def test_flags_win_and_are_the_reason():
     assert plan.reasons["width"] == "--width"
     lines = "\n".join(plan.lines())
     assert "2 x 77 LSTM" in lines and "(--dropouts)" in lines
+
+
+def test_what_keeps_weights_small_and_words_noisy():
+    plain = "\n".join(plan_of(100_000).lines())
+    assert "decay" not in plain and "noising" not in plain
+    options = {"l2": 1e-4, "weight_decay": 0.3, "noising": 0.4}
+    plan = plan_of(2_000, width=8, num_layers=1, imm=True, **options)
+    lines = list(plan.lines())
+    for line in ("l2: 0.0001 (--l2)", "weight decay: 0.3 (--weight_decay)"):
+        assert line in lines
+    assert "noising: 0.4 (--noising)" in lines
+    corpus = load_corpus("python-docs")
+    corpus = dataclasses.replace(corpus, train=corpus.train[:2_000])
+    plan = dataclasses.replace(plan, vocabulary_size=len(corpus.vocabulary))
+    model = fitting.build_model(plan, corpus, None)
+    assert model.l2 == model.model.l2 == 1e-4
+    assert isinstance(model.optimizer, keras.optimizers.AdamW)
+    assert model.optimizer.weight_decay == 0.3
+    noisy, clean = (
+        np.concatenate([y for _, y, *_ in batches.dataset.as_numpy_iterator()])
+        for batches in (
+            pairs.batches_of(each, corpus, corpus.train)
+            for each in (plan, dataclasses.replace(plan, noising=0.0))
+        )
+    )
+    assert 0 < np.mean(noisy != clean) < 0.4
 
 
 def test_a_transformer_has_defaults_of_its_own():

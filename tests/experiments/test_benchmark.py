@@ -263,6 +263,9 @@ def test_rows_of_all_presets_have_one_order():
         (("1 ms", "", "1.15 (1.1 to 1.2)", ""), False),
         (("1.1 min", "", "0.003", "at most 60 s"), True),
         (("900 ms", "", "1.2", "at most 1 s"), False),
+        (("10.4 GiB", "", "", "at most 6 GiB"), True),
+        (("2,950 MiB", "", "", "at most 3,072 MiB"), False),
+        (("9.10 min", "", "", "at most 10 min"), False),
         (("1 ms", "PyTorch: not installed", "", ""), False),
     ],
 )

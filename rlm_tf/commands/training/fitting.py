@@ -99,7 +99,7 @@ def build_model(
         "loss_scale": float(plan.window),
     }
     with distribution.strategy(strategy).scope():
-        model = _network(plan, options)
+        model = _network(plan, {**options, "l2": plan.l2})
         if plan.imm:
             restricted = counted or KneserNey(plan.restricted_order).fit(
                 corpus.train, plan.vocabulary_size
@@ -113,14 +113,17 @@ def build_model(
             )
         if plan.bmi:
             model = pairs.with_bmi(plan, corpus, model, options)
-        model.compile(
-            keras.optimizers.Adam(
-                plan.learning_rate,
-                beta_1=architectures.OF[plan.architecture].beta_1,
-                epsilon=1e-8,
-            )
-        )
+        model.compile(_optimizer(plan))
     return model
+
+
+def _optimizer(plan: Plan) -> keras.optimizers.Optimizer:
+    beta_1 = architectures.OF[plan.architecture].beta_1
+    options: dict[str, Any] = {"beta_1": beta_1, "epsilon": 1e-8}
+    if plan.weight_decay:
+        options["weight_decay"] = plan.weight_decay
+        return keras.optimizers.AdamW(plan.learning_rate, **options)
+    return keras.optimizers.Adam(plan.learning_rate, **options)
 
 
 def _network(plan: Plan, options: dict[str, Any]) -> keras.Model:

@@ -9,7 +9,13 @@ import keras
 import numpy as np
 
 from rlm_tf.commands.training.plan import Plan, steps_of
-from rlm_tf.data import Corpus, SegmentPairs, SentencePairs, contiguous_batches
+from rlm_tf.data import (
+    Corpus,
+    Noising,
+    SegmentPairs,
+    SentencePairs,
+    contiguous_batches,
+)
 from rlm_tf.layers import PairDiscriminator
 from rlm_tf.models import BootstrappedMutualInformation
 from rlm_tf.models.language.interface import language_model_of
@@ -27,9 +33,13 @@ _LEAST_PAIRS, _TOKENS = 12, 40
 
 
 def batches_of(plan: Plan, corpus: Corpus, tokens: np.ndarray) -> ResumableBatches:
-    """Returns batches to train on, with pairs of the training text where BMI is."""
+    """Returns batches to train on, with noise, or pairs of the text where BMI is."""
     eos = corpus.vocabulary.eos_id
     batches = contiguous_batches(tokens, plan.batch_size, plan.window, prefix=eos)
+    if plan.noising:
+        size = len(corpus.vocabulary)
+        noise = Noising(corpus.train, size, gamma0=plan.noising, seed=plan.seed)
+        return ResumableBatches(batches, transform=noise)
     if not plan.bmi:
         return ResumableBatches(batches)
     return ResumableBatches(batches, transform=_pairs(plan, corpus))

@@ -68,6 +68,9 @@ class Plan:
         bmi_switch: The epoch after which that begins, or None.
         bmi_half_life: Epochs after each of which the weight is halved, or None.
         bmi_pooling: What the discriminator sees of a piece of text.
+        l2: Penalty on squared weights, beside losses summed over a window.
+        weight_decay: Of AdamW; 0: Adam.
+        noising: gamma0 of bigram noising; 0: none.
     """
 
     rule: str
@@ -99,6 +102,9 @@ class Plan:
     bmi_switch: int | None = None
     bmi_half_life: int | None = None
     bmi_pooling: str = "max"
+    l2: float = 0.0
+    weight_decay: float = 0.0
+    noising: float = 0.0
 
     def lines(self) -> Iterator[str]:
         """Gives a line for each choice and its reason."""
@@ -117,6 +123,9 @@ class Plan:
             else "off",
             "imm": imm,
         }
+        for name in ("l2", "weight_decay", "noising"):
+            if getattr(self, name):
+                shown[name] = f"{getattr(self, name):g}"
         if self.ensemble > 1:
             last = self.seed + self.ensemble - 1
             shown["ensemble"] = (
@@ -174,7 +183,8 @@ def first_plan(
         reasons["mixture"] = "--nomixture"
     with_mixture = "no gain beside a mixture" if settings.mixture else "no mixture"
     imm = chosen("imm", not settings.mixture, with_mixture)
-    reasons["bmi"] = "--bmi"
+    for name in ("bmi", "l2", "weight_decay", "noising"):
+        reasons[name] = f"--{name}"
     reasons["ensemble"] = "--ensemble; each has an equal part of the time"
     if settings.epochs is not None:
         reasons["ensemble"] = "--ensemble; each for all epochs"
@@ -214,6 +224,9 @@ def first_plan(
         bmi_switch=settings.bmi_switch,
         bmi_half_life=settings.bmi_half_life,
         bmi_pooling=settings.bmi_pooling,
+        l2=settings.l2,
+        weight_decay=settings.weight_decay,
+        noising=settings.noising,
     )
 
 

@@ -136,6 +136,9 @@ class Run:
                 "bmi_weight": 0.1,
                 "bmi_pooling": "max",
                 "ensemble": 1,
+                "l2": 0.0,
+                "weight_decay": 0.0,
+                "noising": 0.0,
             },
         )
 
