@@ -24,7 +24,6 @@ from rlm_tf.commands.seeds import (
     settings,
     training,
 )
-from rlm_tf.commands.seeds import report as report_of_seeds
 from rlm_tf.labelling import SeedRule
 from tests.commands.seed_files import (
     SEEDS,
@@ -201,58 +200,12 @@ def test_labels_of_texts_without_words_and_files_without_labels(files, tmp_path)
         )
 
 
-def test_strata_without_labels_join_their_neighbours():
-    assert estimating._joined(np.array([1, 0, 2, 0])).tolist() == [0, 1, 1, 1]
-    assert estimating._joined(np.array([0, 0, 3])).tolist() == [0, 0, 0]
-    assert estimating._joined(np.array([1, 1])).tolist() == [0, 1]
-    # Sure documents, of which there are many, are right; unsure ones are not.
-    rng = np.random.default_rng(0)
-    strata = np.repeat(np.arange(4), [20, 20, 20, 340])
-    right = rng.random(400) < np.array([0.4, 0.6, 0.8, 1.0])[strata]
-    values = []
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        rows = np.concatenate(
-            [rng.choice(np.flatnonzero(strata == s), 2) for s in range(4)]
-        )
-        truth = np.full(400, -1)
-        own = rng.permutation(rows)[:4]
-        truth[own] = np.where(right[own], 0, 1)
-        found = estimating.accuracy(
-            np.zeros(400, int), truth, [estimating.Sample(rows, strata)]
-        )
-        values.append(found["value"])
-    # A simple sample of as many from each would say 0.7.
-    assert abs(np.mean(values) - right.mean()) < 0.1
-
-
-def test_what_files_cannot_hold_is_put_into_them_otherwise():
-    assert report_of_seeds.printable("a\0b \ud83d") == "a\ufffdb ?"
-    assert report_of_seeds._short("x\ud83d y") == "x? y"
-
-
 def test_what_decides_a_document(done):
     model = load_model(done / "model.keras", compile=False)
     tokens = model.reader.rows(["the wave an captain leaf"]).tokens[0]
     found = looking.deciding_words(model, tokens, 0, 1)
     assert set(found[:2]) == {"wave", "captain"} and "leaf" not in found
     assert looking.deciding_words(model, tokens, 1, 0)[0] == "leaf"
-
-
-def test_conflicts_and_harmful_seeds():
-    rule = SeedRule({"sea": ["ship", "harbour"], "wood": ["tree", "sail"]})
-    texts = ["ship tree", "tree ship sail", *["sail"] * 6, "harbour"]
-    matches = rule.match(texts)
-    (first, second) = looking.conflicts(rule, matches, [*map(str, range(9))], texts)
-    assert first["seeds"] == ["ship", "tree"] and first["documents"] == 2
-    assert first["classes"] == ["sea", "wood"] and first["text"] == "ship tree"
-    assert second["seeds"] == ["ship", "sail"] and second["id"] == "1"
-    judged = np.full([9, 2], np.nan)
-    judged[2:8] = [0.9, 0.1]
-    judged[8] = [0.7, 0.3]
-    found = {row["text"]: row for row in looking.seeds_of(rule, matches, judged)}
-    assert found["sail"]["is_harmful"] and found["sail"]["doubted"] == 1
-    assert not found["harbour"]["is_harmful"] and found["tree"]["doubted"] is None
 
 
 def test_the_embedded_corpus_and_other_encoders(tmp_path):
@@ -377,54 +330,6 @@ def test_labels_tell_the_accuracy_and_change_nothing_else(files, done, capsys):
     running.run(seed_settings(files, labels=str(files / "labels.csv")))
     found = json.loads((done / "report.json").read_text())["accuracy"]
     assert found["value"] == pytest.approx(2 / 3)
-
-
-def test_labels_are_pooled_by_stratum():
-    rng = np.random.default_rng(0)
-    confidence = rng.uniform(0.5, 1.0, 4000)
-    probs = np.stack([confidence, 1 - confidence], axis=1)
-    right = rng.random(4000) < confidence
-    labels = np.zeros(4000, int)
-    # Texts without a word have no prediction, and nobody is asked.
-    probs[:500] = 0.5
-    labels[:500] = -1
-    truth_of_all = np.where(right, 0, 1)
-    found = {"asked": [], "more": [], "earlier": [], "others": []}
-    for seed in range(60):
-        sample = estimating.sample_of(probs, labels, 50, seed)
-        assert len(np.unique(sample.rows)) == 50 and sample.rows.min() >= 500
-        other = estimating.sample_of(probs, labels, 90, seed + 100)
-        simple = np.random.default_rng(seed).choice(np.arange(500, 4000), 50, False)
-        more = np.union1d(sample.rows, simple)
-        for name, rows, samples in (
-            ("asked", sample.rows, [sample]),
-            ("more", more, [sample]),
-            ("earlier", sample.rows, [other, sample]),
-            ("others", np.setdiff1d(simple, sample.rows), [sample]),
-        ):
-            truth = np.full(4000, -1)
-            truth[rows] = truth_of_all[rows]
-            own = estimating.accuracy(labels, truth, samples)
-            assert own["labels"] == len(rows) and own["low"] < own["value"]
-            found[name].append(own["value"])
-    true = right[500:].mean()
-    for values in found.values():
-        assert abs(np.mean(values) - true) < 4 * np.std(values) / np.sqrt(60)
-    # The least sure ones alone would be worse: so many are asked of each stratum.
-    sample = estimating.sample_of(probs, labels, 50, 0)
-    counts = np.bincount(sample.strata[sample.rows])
-    assert counts.tolist() == [10] * 5
-    # Labels of texts without a prediction say nothing of it.
-    truth = np.full(4000, -1)
-    truth[[0, 1, 600]] = 0
-    assert estimating.accuracy(labels, truth, [sample])["labels"] == 1
-
-
-def test_tables_hold_ends_of_lines_of_every_kind(tmp_path):
-    rows = [("id", "text"), ("a", "one\rtwo"), ("b\r", 'a "q",\r\n'), ("c", "x\ny")]
-    running._write_csv(tmp_path / "a.csv", rows)
-    assert _rows(tmp_path / "a.csv") == [[*row] for row in rows]
-    assert (tmp_path / "a.csv").read_bytes().startswith(b"id,text\n")
 
 
 def test_words_that_tell_nothing_have_a_ratio(files, tmp_path):
