@@ -25,7 +25,7 @@ _DETECTOR_LAYERS, _FIRST_LOSS = 4, math.log(8000)
 
 def draw_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws F1 and cross-entropy on the primary text over steps (Figures 1.1, 1.2)."""
-    figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4.6), layout="constrained")
     titles = ("F1, text of one generator", "nats a piece", "F1, own generator")
     for (arm, generator), own in cells(rows).items():
         name = primary(own[0])
@@ -44,7 +44,7 @@ def draw_curves(rows: Sequence[Row], path: pathlib.Path) -> None:
             )
     for panel, title in zip(axes, titles, strict=True):
         panel.set(xlabel="steps", title=title)
-    save(figure, path)
+    save(figure, path, shares_legend=True)
 
 
 def draw_sizes(rows: Sequence[Row], path: pathlib.Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -168,14 +169,18 @@ def ranking(rows: Sequence[Row]) -> str:
     means: dict[str, list[float]] = {name: [] for name in ("own", *names)}
     lines = []
     for (arm, generator), own in by_cell.items():
-        first = [row for row in own if set(names) <= {*_names(row)}]
-        if not first:
-            continue
+        # Means of a line are of the same seeds; some were scored on fewer texts.
+        first = [row for row in own if set(names) <= {*_names(row)}] or own
         means["own"].append(float(np.mean([row["joint"]["f1"] for row in first])))
         for name in names:
-            values = [row["standalone"][name]["test"]["f1"] for row in first]
-            means[name].append(float(np.mean(values)))
-        shown = [f"{found[-1]:.3f}" for found in means.values()]
+            values = [
+                row["standalone"][name]["test"]["f1"]
+                for row in first
+                if name in row["standalone"]
+            ]
+            means[name].append(float(np.mean(values)) if values else math.nan)
+        last = [found[-1] for found in means.values()]
+        shown = ["" if math.isnan(value) else f"{value:.3f}" for value in last]
         lines.append((arm, generator, len(first), *shown))
     if len(lines) > 2:
         agreed = [
@@ -204,7 +209,10 @@ def _names(row: Row) -> list[str]:
 
 
 def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    return float(scipy.stats.spearmanr(first, second).statistic)
+    """Returns Spearman's, over what has both."""
+    both = np.array([first, second])
+    both = both[:, ~np.isnan(both).any(axis=0)]
+    return float(scipy.stats.spearmanr(*both).statistic)
 
 
 def frequency(rows: Sequence[Row]) -> str:

@@ -81,13 +81,24 @@ def shared_legend(axes: Any, panels: Iterable[Any]) -> None:
     axes.legend(handles.values(), handles, fontsize=11, loc="center", frameon=False)
 
 
-def save(figure: Any, path: pathlib.Path) -> None:
-    """Writes a figure, with grids and, where there are labels, legends."""
+def save(figure: Any, path: pathlib.Path, *, shares_legend: bool = False) -> None:
+    """Writes a figure, with grids and, where there are labels, legends.
+
+    Args:
+        figure: The figure.
+        path: A PNG.
+        shares_legend: Whether one legend, that of the first panel, is below all panels;
+            their layout must be constrained.
+    """
+    if shares_legend:
+        known = figure.axes[0].get_legend_handles_labels()
+        figure.legend(*known, loc="outside lower center", ncols=4, fontsize=8)
     for axes in figure.axes:
         if axes.get_images() or axes.get_label() == "<colorbar>":
             continue
         axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0] and axes.get_legend() is None:
+        is_told = shares_legend or axes.get_legend() is not None
+        if axes.get_legend_handles_labels()[0] and not is_told:
             axes.legend(fontsize=8)
     figure.savefig(path, dpi=120)
     plt.close(figure)

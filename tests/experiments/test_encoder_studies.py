@@ -118,6 +118,19 @@ def test_report_of_detectors(tmp_path):
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
 
 
+def test_detectors_that_were_scored_on_fewer_texts_are_ranked_by_those():
+    rows = [_detector_row("original", 1, seed, f1) for seed, f1 in ((1, 0.2), (2, 0.4))]
+    rows.append(_detector_row("original", 4, 1, 0.5))
+    rows.append(_detector_row("decoupled", 1, 1, 0.1))
+    for row in rows[1:3]:
+        del row["standalone"]["1:1"]
+    lines = electra_report.ranking(rows).splitlines()[2:]
+    # Of its two seeds the one with both texts counts.
+    assert lines[0] == "| original | 1 | 1 | 0.700 | 0.200 | 0.200 |"
+    assert lines[1] == "| original | 4 | 1 | 0.400 | 0.500 |  |"
+    assert lines[3] == "| rank correlation with 4:1 |  |  | -1.00 | 1.00 | 1.00 |"
+
+
 def test_the_map_is_equation_1_10_and_its_dots_are_sweet_spots():
     rates, layers = np.geomspace(1e-5, 1e-2, 121), 4
     found = bounds_by_rates(rates, layers)
