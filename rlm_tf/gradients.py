@@ -38,7 +38,17 @@ def global_norm(gradients: Sequence[Gradient]) -> tf.Tensor:
         values = gradient.values if _is_sparse(gradient) else gradient
         values = values if values.dtype == tf.float64 else tf.cast(values, tf.float32)
         squares.append(tf.reduce_sum(tf.square(values)))
-    return tf.sqrt(tf.add_n(squares)) if squares else tf.constant(0.0)
+    return tf.sqrt(ordered_sum(squares)) if squares else tf.constant(0.0)
+
+
+def ordered_sum(scalars: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Returns the sum of scalars, always to the same bits.
+
+    `tf.add_n`, which chains of additions are compiled to as well, begins with whichever
+    term it may overwrite. Where terms are read elsewhere, too, that depends on what has
+    been computed by then, so that its last bits change from run to run.
+    """
+    return tf.reduce_sum(tf.stack(scalars))
 
 
 def scale(gradients: Sequence[Gradient], factor: float | tf.Tensor) -> list[Gradient]:

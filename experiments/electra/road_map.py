@@ -23,6 +23,7 @@ from experiments.electra.config import PRESETS as STUDIES
 from experiments.electra.config import ElectraConfig
 from experiments.kit.main import Binary, start
 from rlm_tf.command_line.flags import config_from_flags, setting
+from rlm_tf.command_line.wording import number_of
 
 FLAGS = flags.FLAGS
 
@@ -34,6 +35,9 @@ class RoadMapConfig(ElectraConfig):
     generator_rates: tuple[float, ...] = setting(
         (2.5e-4, 3.5e-4, 5e-4, 7e-4, 1e-3, 1.4e-3, 2e-3, 2.8e-3),
         "Rates of the generator that are searched, in order.",
+    )
+    least_f1: float = setting(
+        0.02, "A detector that is below this has found nothing, whatever its loss."
     )
 
     def check(self) -> None:
@@ -47,6 +51,8 @@ class RoadMapConfig(ElectraConfig):
             given = getattr(self, name)
             if not given or list(given) != sorted({*given}):
                 raise ValueError(f"--{name} must be rates in rising order.")
+        if not 0 <= self.least_f1 < 1:
+            raise ValueError(f"--least_f1 must lie in [0, 1), found {self.least_f1}.")
         if min(self.generator_rates) <= 0:
             raise ValueError("--generator_rates must be positive numbers.")
         if len(self.weights) != 1 or not self.standalone:
@@ -64,6 +70,9 @@ PRESETS = {
     "small": _searched(
         "rates",
         stage="road-map",
+        # After 800 steps detectors have hardly begun, at any rate.
+        steps=3000,
+        looks=20,
         generators=(1, 2, 4),
         rates=(5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2),
     ),
@@ -119,7 +128,7 @@ def best_of_unimodal(values: Sequence[float], score: Callable[[float], float]) -
 def search(
     config: RoadMapConfig, run: Callable[[int, float, float], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Returns the chosen generator and rates, and its row.
+    """Returns the chosen generator and rates, its F1, and the best that was seen.
 
     Args:
         config: What is searched.
@@ -128,15 +137,22 @@ def search(
     """
     generator = max(config.generators)
     found_before = False
+    seen: dict[tuple[float, float], float] = {}
+
+    def tried(rate: float, generator_rate: float) -> dict[str, Any]:
+        row = run(generator, rate, generator_rate)
+        if "diverged" not in row:
+            seen[rate, generator_rate] = _f1(row)
+        return row
 
     def is_stable(rate: float) -> bool:
         nonlocal found_before
-        row = run(generator, rate, config.generator_rate)
+        row = tried(rate, config.generator_rate)
         print(f"detector's rate {rate:g}: {_said(row)}", flush=True)
         if "diverged" in row:
             return False
         # One that finds nothing any more is not stable either.
-        finds = finds_something(row)
+        finds = finds_something(row) and _f1(row) >= config.least_f1
         is_lost = found_before and not finds
         found_before |= finds
         return not is_lost
@@ -144,18 +160,41 @@ def search(
     rate = largest_stable(config.rates, is_stable)
 
     def f1(generator_rate: float) -> float:
-        row = run(generator, rate, generator_rate)
+        row = tried(rate, generator_rate)
         print(f"generator's rate {generator_rate:g}: {_said(row)}", flush=True)
         return -1.0 if "diverged" in row else _f1(row)
 
     generator_rate = best_of_unimodal(config.generator_rates, f1)
-    row = run(generator, rate, generator_rate)
+    row = tried(rate, generator_rate)
+    best = max(seen, key=lambda rates: seen[rates], default=None)
     return {
         "generator": generator,
         "rate": rate,
         "generator_rate": generator_rate,
         "f1": None if "diverged" in row else _f1(row),
+        "best_seen": None if best is None else [*best, seen[best]],
     }
+
+
+def outcome(found: dict[str, Any], least_f1: float) -> str:
+    """Returns what a search has found, for a person."""
+    f1 = "" if found["f1"] is None else f", F1 {found['f1']:.3f}"
+    lines = [
+        f"generator of {number_of('layer', found['generator'])}, detector's rate "
+        f"{found['rate']:g}, generator's {found['generator_rate']:g}{f1}"
+    ]
+    if not (found["f1"] or 0.0) >= least_f1:
+        lines.append(
+            f"it has found nothing: no F1 of {least_f1:g} (--least_f1); train longer "
+            "(--steps)"
+        )
+    if found["best_seen"] and found["best_seen"][2] > (found["f1"] or 0.0):
+        rate, generator_rate, best = found["best_seen"]
+        lines.append(
+            f"better was seen: detector's rate {rate:g}, generator's "
+            f"{generator_rate:g}, F1 {best:.3f}"
+        )
+    return "\n".join(lines)
 
 
 def _f1(row: dict[str, Any]) -> float:
@@ -208,12 +247,8 @@ def _main() -> None:
     found = search(config, run)
     output.mkdir(parents=True, exist_ok=True)
     write_json(output / "road_map.json", {**found, "runs": [*made]})
-    f1 = "" if found["f1"] is None else f", F1 {found['f1']:.3f}"
     print(
-        f"\ngenerator of {found['generator']} layers, detector's rate "
-        f"{found['rate']:g}, generator's {found['generator_rate']:g}{f1}\n"
-        f"{output / 'road_map.json'}",
-        flush=True,
+        f"\n{outcome(found, config.least_f1)}\n{output / 'road_map.json'}", flush=True
     )
 
 

@@ -25,9 +25,14 @@ ABOUT = About(
     _SMALL,
     "5 h, 1 core beside two other processes",
 )
+# Masked words at weight 1.
+_WHOLE = _command("small", "1,2").replace(
+    "--seeds", "--arms=mlm,imm --tasks=sst2-tenth --restarts=1 --seeds"
+)
+_ALL = (_SMALL, _WHOLE, _command("published", "1"))
 _MADE_BY: MadeBy = {
-    "tasks": (_SMALL, _command("published", "1")),
-    "matched": (_SMALL, _command("published", "1")),
+    "tasks": _ALL,
+    "matched": _ALL,
     "checkpoints": _COMMAND.format(preset="paper") + " --encoder=DIR --data_dir=DATA",
     "projected": _COMMAND.format(preset="paper"),
 }

@@ -53,7 +53,11 @@ def held(folder: pathlib.Path, flag: str = "--output_dir") -> Iterator[None]:
 def _lock_file(path: pathlib.Path, folder: pathlib.Path, flag: str) -> tuple[int, bool]:
     """Returns an open file, and whether it is locked: some file systems cannot."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError as error:
+            # Its parent is there: some file systems take no files, and say this.
+            raise FileNotFoundError(f"{flag}={folder} cannot be written.") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -200,7 +200,7 @@ class ObjectiveModel(LoggedModel):
             joint = [r.weighted_value() for r in reductions if not r.term.is_separate]
             if extra is not None:
                 joint.append(extra)
-            total = scale * tf.add_n(joint) if joint else None
+            total = scale * gradient_lists.ordered_sum(joint) if joint else None
             separate = {
                 r.term.name: scale * r.value()
                 for r in reductions
@@ -338,7 +338,7 @@ class ObjectiveModel(LoggedModel):
         if not self.losses:
             return None
         losses = [tf.cast(loss, tf.float32) for loss in self.losses]
-        return tf.add_n(losses) / num_replicas()
+        return gradient_lists.ordered_sum(losses) / num_replicas()
 
     def _layers_with_losses(self) -> list[keras.Layer]:
         """Returns the layers that have added a loss since the step began."""

@@ -271,12 +271,12 @@ def bound(loss: TensorLike | float, k: float, c: float) -> tf.Tensor:
         c: C = m_D / sqrt 2, weight of the generator's own error.
 
     Returns:
-        The shape of `loss`; float64 where it is one or a number.
+        The shape and dtype of `loss`; float64 for numbers and lists.
 
     Raises:
         ValueError: If an argument is negative.
     """
-    values = tf.convert_to_tensor(loss, tf.float64 if isinstance(loss, float) else None)
+    values = tf.convert_to_tensor(loss if tf.is_tensor(loss) else np.asarray(loss))
     if not values.dtype.is_floating:
         values = tf.cast(values, tf.float64)
     check_range("bound", 0.0, math.inf, loss=values, k=k, c=c)

@@ -145,7 +145,8 @@ def test_rows_of_two_texts_and_words_masked_whole(tmp_path):
 @pytest.mark.parametrize("rate_decay", [1.0, 0.5])
 def test_weight_decay_is_not_of_biases(rate_decay):
     model = MaskedLanguageModel(toy.encoder())
-    trained = TrainedEncoder(model, encoder_vocabulary(b"a b c " * 9, 20), "", False)
+    vocabulary = encoder_vocabulary(b"a b c " * 9, 20)
+    trained = TrainedEncoder(model, vocabulary, "", False, False)
     chosen = settings.FinetuneSettings(weight_decay=0.5, rate_decay=rate_decay)
     labels = LabelledTexts(["a", "b"], np.array([0, 1], np.int32), ("x", "y"))
     given = examples.Examples(labels, labels, labels, [])

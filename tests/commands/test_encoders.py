@@ -18,6 +18,7 @@ import pytest
 from rlm_tf.commands.encoders import (
     classifying,
     examples,
+    finetuning,
     settings,
     using,
 )
@@ -185,6 +186,8 @@ def test_another_vocabulary_is_noticed_by_its_words(files, trained, tmp_path):
     for name in ("report.json", "model.keras"):
         (copy / name).write_bytes((trained / "encoder" / name).read_bytes())
     ours = load_encoder(trained / "encoder").vocabulary
+    with pytest.raises(FileNotFoundError, match=r"has no vocabulary.txt; let `rlm_tf"):
+        load_encoder(copy)
     text = (files / "text.txt").read_text().replace("ship", "shop")
     other = encoder_vocabulary(text, len(ours))
     assert len(other) == len(ours)
@@ -198,6 +201,27 @@ def test_a_classifier_is_no_encoder(trained):
     where = re.escape(str(trained / "encoder"))
     with pytest.raises(ValueError, match=f"is a classifier; its encoder is in {where}"):
         load_encoder(trained)
+
+
+@pytest.mark.slow
+def test_pairs_on_an_encoder_of_single_texts_are_warned_of(trained):
+    found = load_encoder(trained / "encoder")
+    pairs = settings.FinetuneSettings(text_b_column="other")
+    (warning,) = finetuning.pair_warning(pairs, found)
+    assert "--two_texts" in warning
+    assert not finetuning.pair_warning(settings.FinetuneSettings(), found)
+    assert not finetuning.pair_warning(pairs, found._replace(knows_pairs=True))
+
+
+def test_an_encoder_is_not_replaced_by_a_classifier(files):
+    (files / "config.json").touch()
+    given = settings.FinetuneSettings(
+        encoder=str(files),
+        train=str(files / "train.csv"),
+        output_dir=str(files / "more" / ".."),
+    )
+    with pytest.raises(ValueError, match="is --encoder's folder"):
+        settings.check_finetune_settings(given)
 
 
 @pytest.mark.slow
@@ -281,6 +305,13 @@ def test_unknown_labels_and_too_few_examples(files, tmp_path):
         few = dataclasses.replace(_labelled(files), train=str(tmp_path / "train.csv"))
         with pytest.raises(ValueError, match=message):
             examples.read_examples(few)
+    # Some are held out of few ones, too; of another mark between columns it is told.
+    (tmp_path / "train.csv").write_text("body,kind\n" + "a ship,sea\na tree,wood\n" * 6)
+    parts = examples.read_examples(few)
+    assert [len(part) for part in parts[:3]] == [4, 4, 4]
+    (tmp_path / "train.csv").write_text("body;kind\na ship;sea\n")
+    with pytest.raises(ValueError, match=r"is one column; expected .* commas .*';'"):
+        examples.read_examples(few)
 
 
 def test_lines_and_cells_of_more_than_a_megabyte(tmp_path, monkeypatch, capsys):

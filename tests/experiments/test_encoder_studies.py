@@ -249,7 +249,14 @@ def test_the_road_map_takes_one_decision_after_the_other(capsys, diverges):
         return {"standalone": {"4:1": {"valid": {"f1": f1}}}, "joint": joint}
 
     found = road_map.search(config, run)
-    assert found == {"generator": 4, "rate": 2e-3, "generator_rate": 7e-4, "f1": 0.5}
+    chosen = {"generator": 4, "rate": 2e-3, "generator_rate": 7e-4, "f1": 0.5}
+    assert found == {**chosen, "best_seen": [2e-3, 7e-4, 0.5]}
+    said = road_map.outcome(found, config.least_f1)
+    assert said.startswith("generator of 4 layers, detector's rate 0.002, generator's")
+    assert "\n" not in said
+    lost = {**found, "f1": 0.0}
+    assert "it has found nothing: no F1 of 0.02" in road_map.outcome(lost, 0.02)
+    assert "better was seen: detector's rate 0.002" in road_map.outcome(lost, 0.02)
     # The detector's rate first, until it diverges; the generator's at the last stable.
     assert [rate for _, rate, _ in asked[:4]] == [5e-4, 1e-3, 2e-3, 4e-3]
     assert {rate for _, rate, _ in asked[4:]} == {2e-3}
@@ -263,6 +270,7 @@ def test_the_road_map_takes_one_decision_after_the_other(capsys, diverges):
         ({"arms": ("original",)}, "--arms must be decoupled"),
         ({"rates": (2e-3, 1e-3)}, "--rates must be rates in rising order"),
         ({"generator_rates": ()}, "--generator_rates must be rates in rising"),
+        ({"least_f1": 1.0}, r"--least_f1 must lie in \[0, 1\), found 1.0"),
         ({"generator_rates": (0.0, 1.0)}, "--generator_rates must be positive"),
         ({"standalone": ()}, "--weights must be one number, and --standalone"),
     ],

@@ -81,6 +81,14 @@ def read_examples(settings: FinetuneSettings | ClassifierSettings) -> Examples:
         )
     notes = [f"examples: {len(whole):,} of {path}"]
     known = None if settings.regression else whole.names
+    missing = [name for name in ("test", "valid") if getattr(settings, name) is None]
+    least = _LEAST * (1 + len(missing))
+    if missing and len(whole) < least:
+        flags = " and ".join(f"--{name}" for name in missing)
+        raise ValueError(
+            f"{path}: {len(whole)} examples are too few to hold some out; expected at "
+            f"least {least}, or {flags}."
+        )
     train, parts = whole, []
     for name, given, share, most in (
         ("test", settings.test, _TEST, _MOST_TEST),
@@ -90,12 +98,7 @@ def read_examples(settings: FinetuneSettings | ClassifierSettings) -> Examples:
             part = read_labelled(given, names=known, **columns)
             notes.append(f"{name}: {len(part):,} of {given}")
         else:
-            held = min(round(share * len(train)), most)
-            if held < _LEAST or len(train) - held < _LEAST:
-                raise ValueError(
-                    f"{path}: {len(train)} examples are too few to hold some out "
-                    f"(--{name}): at least {round(_LEAST / share)} are needed."
-                )
+            held = min(max(round(share * len(train)), _LEAST), most)
             train, part = train.split(held / len(train), settings.seed)
             notes.append(f"{name}: {len(part):,} of --train, held out by chance")
         parts.append(part)

@@ -59,6 +59,16 @@ def run(settings: FinetuneSettings) -> None:
         Run(settings, folder).run()
 
 
+def pair_warning(settings: FinetuneSettings, trained: TrainedEncoder) -> list[str]:
+    """Returns what is to be said of an encoder that has seen no pairs of texts."""
+    if settings.text_b_column is None or trained.knows_pairs:
+        return []
+    return [
+        "the encoder was pre-trained on single texts: what tells it the second of a "
+        "pair is learnt from these examples alone (rlm_tf pretrain --two_texts)"
+    ]
+
+
 class Run:
     """A run of `rlm_tf finetune` in its folder.
 
@@ -91,6 +101,7 @@ class Run:
         for line in examples.notes:
             print(f"  {line}")
         print(f"  classes: {_classes(examples.train)}")
+        self.warnings += pair_warning(settings, trained)
         length = settings.length or _length(examples.train, trained)
         most = encoder_of(trained.model).most_tokens
         if most is not None and length > most:

@@ -15,6 +15,7 @@ from rlm_tf.commands.encoders.fitting import CHECKPOINTS, METRICS
 from rlm_tf.commands.encoders.settings import (
     ENCODER,
     RESULTS,
+    SETTINGS,
     check_encoder_folder,
     is_published,
 )
@@ -53,12 +54,14 @@ class TrainedEncoder(NamedTuple):
         vocabulary: Its vocabulary.
         sha256: Of the file of the model.
         is_published: Whether it is a published BERT.
+        knows_pairs: Whether it was trained on rows of two texts.
     """
 
     model: keras.Model
     vocabulary: Vocabulary
     sha256: str
     is_published: bool
+    knows_pairs: bool
 
 
 def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
@@ -73,7 +76,7 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
         with native_silence():
             bert = read_bert(path)
         return TrainedEncoder(
-            bert.model, bert.vocabulary, file_digest(weights_of(path)), True
+            bert.model, bert.vocabulary, file_digest(weights_of(path)), True, True
         )
     folder = check_encoder_folder("encoder", str(path), "rlm_tf pretrain")
     remedy = "let `rlm_tf pretrain --overwrite` write it anew"
@@ -82,9 +85,13 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
         where = f"its encoder is in {inner}" if inner.is_dir() else "it has none"
         raise ValueError(f"--encoder={folder} is a classifier; {where}.")
     results = read_json(folder / RESULTS, remedy, ("vocabulary_sha256",))
+    for name in (VOCABULARY, MODEL):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"--encoder={folder} has no {name}; {remedy}.")
     with native_silence():
         vocabulary = Vocabulary.load(folder / VOCABULARY)
-    if digest_of(vocabulary) != results["vocabulary_sha256"]:
+        digest = digest_of(vocabulary)
+    if digest != results["vocabulary_sha256"]:
         raise ValueError(
             f"{folder / VOCABULARY} is not the vocabulary that the encoder of {folder} "
             "was trained with: some words differ."
@@ -106,7 +113,10 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
             f"{folder / MODEL} knows {size:,} tokens and {folder / VOCABULARY} has "
             f"{len(vocabulary):,}: they are of two encoders."
         )
-    return TrainedEncoder(model, vocabulary, digest, False)
+    known = read_json(folder / SETTINGS, remedy)
+    return TrainedEncoder(
+        model, vocabulary, digest, False, bool(known.get("two_texts"))
+    )
 
 
 def encoder_of(model: keras.Model) -> TransformerEncoder:

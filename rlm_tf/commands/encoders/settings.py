@@ -269,6 +269,15 @@ def check_finetune_settings(settings: FinetuneSettings) -> None:
     _check_examples(settings)
     if not is_published(str(settings.encoder)):
         check_encoder_folder("encoder", settings.encoder, "rlm_tf pretrain")
+    encoder, output = (
+        pathlib.Path(str(path)).resolve()
+        for path in (settings.encoder, settings.output_dir)
+    )
+    if encoder == output:
+        raise ValueError(
+            f"--output_dir={settings.output_dir} is --encoder's folder, whose files "
+            "would be replaced; expected another one."
+        )
 
 
 def check_classifier_settings(settings: ClassifierSettings) -> None:

@@ -94,13 +94,20 @@ def column(path: Path, names: Sequence[str], wanted: str) -> int:
     """Returns the place of a column.
 
     Raises:
-        ValueError: If there is none of that name, and names the nearest, or several.
+        ValueError: If there is none of that name, and names the nearest, or several, or
+            columns are parted by another mark.
     """
     number = list(names).count(wanted)
     if number > 1:
         raise ValueError(f"{path}: has {number} columns {wanted!r}; expected one.")
     if number:
         return list(names).index(wanted)
+    others = [mark for mark in ";|\t" if len(names) == 1 and mark in names[0]]
+    if others:
+        raise ValueError(
+            f"{path}: its first line, {names[0]!r}, is one column; expected columns "
+            f"parted by commas (tabs in a .tsv), found {others[0]!r}."
+        )
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.4)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     raise ValueError(

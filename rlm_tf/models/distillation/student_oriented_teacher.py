@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_range
+from rlm_tf.gradients import ordered_sum
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.lipschitz_constants import lipschitz_constants
 from rlm_tf.models.distillation.student_inputs import inputs_and_ids
@@ -166,7 +167,7 @@ class StudentOrientedTeacher(TeacherEpochs, ObjectiveModel):
         if self.consistency:
             terms["consistency"] = self._consistency(ids, found.logits, found.weights)
         if self.l1:
-            terms["l1"] = of_weights(tf.add_n(list(map(_size, self._matrices()))))
+            terms["l1"] = of_weights(ordered_sum(list(map(_size, self._matrices()))))
         if self.correctness_ranking:
             terms["correctness_ranking"] = self._ranking(ids, found)
         return terms

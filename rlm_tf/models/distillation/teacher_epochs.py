@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_option, check_range
+from rlm_tf.gradients import ordered_sum
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.objective_model.worker_model import keras_arguments
 from rlm_tf.objectives.lipschitz import Norm
@@ -100,7 +101,7 @@ class TeacherEpochs:
 
     def lipschitz_term(self) -> TermLoss:
         """Returns the sum of the layers' constants."""
-        return of_weights(tf.add_n(list(self._constants().values())))
+        return of_weights(ordered_sum(list(self._constants().values())))
 
     def _constants(self) -> dict[str, tf.Tensor]:
         """Returns the constant of each layer, a scalar."""
