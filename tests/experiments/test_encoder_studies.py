@@ -341,7 +341,7 @@ def test_electra_from_end_to_end(tmp_path):
     printed = run_binary("electra.road_map", *search, check=True).stdout
     chosen = json.loads((tmp_path / "road_map.json").read_text())
     assert chosen["rate"] == 1e-3 and chosen["generator_rate"] in (5e-4, 1e-3)
-    assert "generator of 1 layers, detector's rate 0.001, generator's" in printed
+    assert "generator of 1 layer, detector's rate 0.001, generator's" in printed
     again = run_binary("electra.road_map", *search, check=True).stdout
     assert again.count("done before") == len(chosen["runs"])
     # Its detectors are fine-tuned.
