@@ -29,7 +29,13 @@ ABOUT = About(
 _WHOLE = _command("small", "1,2").replace(
     "--seeds", "--arms=mlm,imm --tasks=sst2-tenth --restarts=1 --seeds"
 )
-_ALL = (_SMALL, _WHOLE, _command("published", "1"))
+_PUBLISHED = (
+    _command("published", "1").replace(
+        "--seeds", f"--arms={arms} --tasks={tasks} --seeds"
+    )
+    for arms, tasks in (("none,mlm", "cola,rte,mrpc"), ("imm-k5", "cola"))
+)
+_ALL = (_SMALL, _WHOLE, *_PUBLISHED)
 _MADE_BY: MadeBy = {
     "tasks": _ALL,
     "matched": _ALL,
