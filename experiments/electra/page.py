@@ -13,11 +13,12 @@ from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
 from rlm_tf.command_line.wording import number_of
 
-_COMMAND = "python -m experiments.electra --preset={preset} --seeds={seeds} {data}"
+_COMMAND = "python -m experiments.electra --preset={preset}"
 
 
-def _command(preset: str, seeds: str) -> str:
-    return _COMMAND.format(preset=preset, seeds=seeds, data="--data_dir=DATA")
+def _command(preset: str, seeds: str, flags: str = "") -> str:
+    parts = (_COMMAND.format(preset=preset), flags, f"--seeds={seeds}")
+    return " ".join((*filter(None, parts), "--data_dir=DATA"))
 
 
 _SMALL = _command("small", "1,2,3")
@@ -34,16 +35,16 @@ _MADE_BY: MadeBy = {
         ("detection", "ranking", "frequency", "sizes", "gradients", "updates"), _MAIN
     ),
     "rates": (
-        _command("rates", "9"),
-        _command("rates", "9").replace(
-            "--seeds", "--arms=decoupled --rates=0.002 --steps=3000 --seeds"
-        ),
+        _command("rates", "9", "--arms=original"),
+        _command("rates", "9", "--arms=decoupled --rates=0.0005,0.001,0.002"),
+        _command("rates", "9", "--arms=decoupled --rates=0.001,0.002 --steps=3000"),
     ),
     "tasks": (
         _command("tasks", "1,2,3"),
         _command("glue", "1"),
-        _command("glue", "1").replace(
-            "--seeds", "--arms=masked --generators=4 --seeds"
+        _command("glue", "1", "--arms=masked --generators=4 --tasks=cola,mrpc"),
+        _command(
+            "glue", "1", "--arms=masked,original,decoupled --generators=4 --tasks=rte"
         ),
     ),
     "glue": _command("table-a2", "1"),
