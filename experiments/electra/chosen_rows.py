@@ -75,3 +75,9 @@ def cells(rows: Sequence[Row]) -> dict[tuple[str, int], list[Row]]:
 def primary(row: Row) -> str:
     """Returns the name of the generator whose text the comparison is on."""
     return next(iter(row["standalone"]))
+
+
+def generators_of(rows: Sequence[Row], masked: Sequence[Row]) -> list[Row]:
+    """Returns the masked language models whose text the comparison is on."""
+    names = {primary(row) for row in rows if "standalone" in row}
+    return [row for row in masked if f"{row['generator']}:{row['seed']}" in names]

@@ -14,6 +14,7 @@ from experiments.electra.chosen_rows import (
     Row,
     cells,
     detectors,
+    generators_of,
     masked_rows,
     of_stage,
     primary,
@@ -135,7 +136,7 @@ def detection(rows: Sequence[Row], masked: Sequence[Row]) -> str:
     for arm, generator in distinct(gone):
         number = gone.count((arm, generator))
         lines.append((arm, generator, number, "diverged", *[""] * 6))
-    for row in _generators_of(rows, masked):
+    for row in generators_of(rows, masked):
         peer = row["n_gram_detector"]
         right = f"{100 * peer['accuracy']:.2f}"
         lines.append(("n-gram", "", "", f"{peer['f1']:.3f}", "", "", "", right, "", ""))
@@ -154,12 +155,6 @@ def detection(rows: Sequence[Row], masked: Sequence[Row]) -> str:
         "its generator, nats",
     )
     return table(titles, lines)
-
-
-def _generators_of(rows: Sequence[Row], masked: Sequence[Row]) -> list[Row]:
-    """Returns the masked language models whose text the comparison is on."""
-    names = {primary(row) for row in rows if "standalone" in row}
-    return [row for row in masked if f"{row['generator']}:{row['seed']}" in names]
 
 
 def ranking(rows: Sequence[Row]) -> str:
