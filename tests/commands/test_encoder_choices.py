@@ -297,6 +297,41 @@ def test_detectors_may_have_any_embeddings(embeddings):
     assert any("generator: 1 layer of that width" in line for line in plan.lines())
 
 
+@pytest.mark.parametrize(
+    "variant, positions, beta_2, kept",
+    [("thesis", "t5", 0.98, 0.0), ("electra", "absolute", 0.999, 0.15)],
+)
+def test_where_the_thesis_and_electra_differ_a_variant_says_which(
+    variant, positions, beta_2, kept
+):
+    vocabulary = encoder_vocabulary(b"some words, and more words; no others\n" * 9, 40)
+    plan = pretraining_plan.Plan(
+        "electra", len(vocabulary), 8, 1, 1, 1, False, 64, 2, 1, 1, 0, 0.01, 0.02,
+        50.0, 0.15, 2.0, 0.1, 1, None, variant=variant,
+    )  # fmt: skip
+    model = pretraining_plan.build(plan)
+    assert model.discriminator.positions == positions
+    for optimizer in model.optimizer.optimizers:
+        assert optimizer.beta_2 == beta_2
+    said = any("ELECTRA's code" in line for line in plan.lines())
+    assert said == (variant == "electra")
+    tokens = np.full((400, 64), 6, np.int32)
+    ((_, shown, masked),) = pretraining_plan.masking(plan, vocabulary)(tokens, 0, 0)
+    share = np.mean(shown.numpy()[masked.numpy() == 1] == 6)
+    assert share == pytest.approx(kept, abs=0.03)
+
+
+def test_a_variant_is_of_electra_alone(tmp_path):
+    given = settings.PretrainSettings(
+        text="python-docs", output_dir=str(tmp_path / "run"), variant="electra"
+    )
+    with pytest.raises(ValueError, match="found --objective=masked"):
+        settings.check_pretrain_settings(given)
+    given = dataclasses.replace(given, variant="bert")
+    with pytest.raises(ValueError, match="thesis, electra; found 'bert'"):
+        settings.check_pretrain_settings(given)
+
+
 def test_texts_that_are_in_two_tables_are_told(tmp_path):
     def write(name, rows):
         path = tmp_path / name

@@ -135,6 +135,7 @@ class Run:
                 "whole_words": False,
                 "two_texts": False,
                 "embeddings": "separate",
+                "variant": "thesis",
             },
             early=(VOCABULARY,),
         )
@@ -190,6 +191,7 @@ class Run:
             whole_words=settings.whole_words,
             two_texts=settings.two_texts,
             embeddings=settings.embeddings,
+            variant=settings.variant,
         )
         seconds = None
         if settings.steps is not None:

@@ -14,6 +14,7 @@ from rlm_tf.commands.settings import EMBEDDED, check_given, check_text_file
 OBJECTIVES = ("electra", "masked")
 # As in `rlm_tf.models.Electra`, likewise.
 EMBEDDINGS = ("disentangled", "separate", "shared")
+VARIANTS = ("thesis", "electra")
 # As in `rlm_tf.models.SequenceClassifier`, which takes seconds to import.
 POOLINGS = ("mean", "cls")
 SETTINGS = "settings.json"
@@ -50,6 +51,12 @@ class PretrainSettings:
         "Of --objective=electra. disentangled: the encoder adds its own to those of "
         "the generator, which it does not train; separate: it has its own alone, which "
         "found least on a small text; shared: both train the same, with one optimiser.",
+    )
+    variant: str = setting(
+        "thesis",
+        "Of --objective=electra, where the thesis and ELECTRA's code differ. thesis: "
+        "every masked word shows [MASK], T5's relative positions, Adam's beta_2 0.98; "
+        "electra: 15 % of masked words stay as they are, absolute positions, 0.999.",
     )
     documents: bool | None = setting(
         None,
@@ -222,6 +229,16 @@ def check_pretrain_settings(settings: PretrainSettings) -> None:
         raise ValueError(
             f"--embeddings must be one of {', '.join(EMBEDDINGS)}; found "
             f"{settings.embeddings!r}."
+        )
+    if settings.variant not in VARIANTS:
+        raise ValueError(
+            f"--variant must be one of {', '.join(VARIANTS)}; found "
+            f"{settings.variant!r}."
+        )
+    if settings.variant == "electra" and settings.objective != "electra":
+        raise ValueError(
+            "--variant=electra is of --objective=electra; found "
+            f"--objective={settings.objective}."
         )
     _check_numbers(
         settings,
