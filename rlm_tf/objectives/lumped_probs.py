@@ -115,27 +115,32 @@ class LumpedTargets:
         log_rest = tf.math.log(self._others / found.sums)
         return mass * found.log_partition - self._inner - self._rest * log_rest
 
+    def scales(self, h: tf.Tensor) -> tf.Tensor:
+        """Returns what `scales` of `pull_back` have of this loss, `[N]`.
+
+        Args:
+            h: `[N]`, upstream of it.
+        """
+        return h * (tf.reduce_sum(self._top, axis=1) + self._rest)
+
     def subtracted(
-        self, values: tf.Tensor, sums: tf.Tensor, g: tf.Tensor, h: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns `values` and `scales` of `pull_back`.
+        self, values: tf.Tensor, sums: tf.Tensor, scales: tf.Tensor, h: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns `values` of `pull_back`.
 
         Args:
             values: `[N, V]`, exponentials.
             sums: `[N]`, of them.
-            g: `[N]`, upstream of the cross-entropy of targets.
+            scales: `[N]`, those of all losses.
             h: `[N]`, upstream of this loss.
         """
-        mass = tf.reduce_sum(self._top, axis=1) + self._rest
-        scales = g + h * mass
         shares = tf.math.divide_no_nan(h * sums, scales)
         entries = tf.gather(values, self._probs.words, batch_dims=1)
         entries -= self._top * shares[:, tf.newaxis]
         kept = 1 - shares * self._rest / self._others
-        scaled = tf.tensor_scatter_nd_update(
+        return tf.tensor_scatter_nd_update(
             values * kept[:, tf.newaxis], self._places, tf.reshape(entries, [-1])
         )
-        return scaled, scales
 
     def without_bases(
         self, gradients: list[tf.Tensor], upstream: tf.Tensor

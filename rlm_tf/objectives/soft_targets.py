@@ -125,7 +125,8 @@ def linear_cross_entropy_with_soft_targets(
 
         def gradient(g: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
             g, h = tf.convert_to_tensor(g), tf.convert_to_tensor(h)
-            values, scales = soft.subtracted(e, s, g, h)
+            scales = g + soft.scales(h)
+            values = soft.subtracted(e, s, scales, h)
             gradients = pull_back(
                 x,
                 kernel,
@@ -180,23 +181,30 @@ class SoftTargets:
         """Returns `-sum_v P_nv log q_nv`, `[N]`, of exponentials of the logits."""
         return self._mass * found.log_partition - self._inner
 
-    def subtracted(
-        self, values: tf.Tensor, sums: tf.Tensor, g: tf.Tensor, h: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns `values` and `scales` of `pull_back`, but for what bases add.
+    def scales(self, h: tf.Tensor) -> tf.Tensor:
+        """Returns what `scales` of `pull_back` have of this loss, `[N]`.
 
         Args:
-            values: `[N, V]`, exponentials.
-            sums: `[N]`, of them.
-            g: `[N]`, upstream of the cross-entropy of targets.
+            h: `[N]`, upstream of it.
+        """
+        return h * self._mass
+
+    def subtracted(
+        self, values: tf.Tensor, sums: tf.Tensor, scales: tf.Tensor, h: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns `values` of `pull_back`, but for what bases add.
+
+        Args:
+            values: `[N, V]`, exponentials, less what other losses have in them.
+            sums: `[N]`, of the exponentials.
+            scales: `[N]`, those of all losses.
             h: `[N]`, upstream of this loss.
         """
-        probs, scales = self._probs, g + h * self._mass
-        shares = tf.math.divide_no_nan(h * sums, scales)
+        probs, shares = self._probs, tf.math.divide_no_nan(h * sums, scales)
         if not isinstance(probs, SparseProbs):
-            return values - probs * shares[:, tf.newaxis], scales
+            return values - probs * shares[:, tf.newaxis]
         entries = probs.values * tf.gather(shares, probs.rows)
-        return tf.tensor_scatter_nd_sub(values, probs.places(), entries), scales
+        return tf.tensor_scatter_nd_sub(values, probs.places(), entries)
 
     def without_bases(
         self, gradients: list[tf.Tensor], upstream: tf.Tensor

@@ -11,7 +11,9 @@ import tensorflow as tf
 from rlm_tf.objectives import imm
 from rlm_tf.objectives.cross_entropy_with_imm import (
     cross_entropy_with_imm,
+    cross_entropy_with_imms,
     linear_cross_entropy_with_imm,
+    linear_cross_entropy_with_imms,
 )
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
 from rlm_tf.restricted.sparse_probs import SparseProbs
@@ -210,6 +212,58 @@ def test_rows_alone_are_groups_of_one(rng, use_bias, of_logits):
     np.testing.assert_allclose(*losses, rtol=1e-12)
     for found, expected in zip(*gradients, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("main", [0.0, 1.0])
+@pytest.mark.parametrize("of_logits", [True, False])
+def test_several_restricted_models_add_up_in_one_softmax(rng, of_logits, main):
+    """A row is in a group of the first, alone for the second, with a bank for a third.
+
+    Their gradients add up where the main loss has none, too.
+    """
+    x = tf.Variable(rng.normal(size=(8, 4)))
+    kernel = tf.Variable(rng.normal(size=(9, 4)))
+    bias = tf.Variable(rng.normal(size=9))
+    variables, targets = [x, kernel, bias], tf.constant(rng.integers(9, size=8))
+    probs = SparseProbs(
+        tf.constant([[0.7], [0.5]], tf.float64),
+        tf.constant(rng.dirichlet(np.ones(9), 1)),
+        tf.constant([0, 1, 1], tf.int64),
+        tf.constant([3, 3, 8], tf.int64),
+        tf.constant([0.3, 0.2, 0.3], tf.float64),
+    )
+    pairs = Groups(
+        np.array([2, 7], np.int32), np.array([0, 0]), rng.dirichlet(np.ones(9), 1)
+    )
+    alone = pairs._replace(alone=probs.at(np.array([ROWS[0], 4], np.int32), 8))
+    several = [_groups(rng), alone, _groups(rng, bank=True)]
+    per_token = main * rng.uniform(size=8)
+    weights = [rng.uniform(size=size) for size in (3, 1, 3)]
+    per_row = rng.uniform(size=8)
+
+    def total(cross_entropy, induced, alone):
+        sums = [tf.reduce_sum(a * b) for a, b in zip(induced, weights, strict=True)]
+        own = tf.reduce_sum(alone * per_row)
+        return tf.reduce_sum(cross_entropy * per_token) + tf.add_n(sums) + own
+
+    with tf.GradientTape(persistent=True) as tape:
+        logits = tf.matmul(x, kernel, transpose_b=True) + bias
+        if of_logits:
+            found = cross_entropy_with_imms(logits, targets, several)
+        else:
+            found = linear_cross_entropy_with_imms(x, kernel, bias, targets, several)
+        assert [each is None for each in found.alone] == [True, False, True]
+        together = total(found.cross_entropy, found.induced, found.alone[1])
+        each = [cross_entropy_with_imm(logits, targets, groups) for groups in several]
+        induced = [one.induced for one in each]
+        apart = total(each[0].cross_entropy, induced, each[1].alone)
+    np.testing.assert_allclose(together, apart, rtol=1e-12)
+    for one, other in zip(
+        tape.gradient(together, variables),
+        tape.gradient(apart, variables),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-12)
 
 
 @pytest.mark.parametrize("bank", [False, True])

@@ -100,7 +100,9 @@ class Plan:
                 f"width, {_EMBEDDINGS[self.embeddings]}, {rate}"
             )
         if self.is_original:
-            found.append("masks, positions and Adam's beta_2 as ELECTRA's code has them")
+            found.append(
+                "masks, positions and Adam's beta_2 as ELECTRA's code has them"
+            )
         return found
 
 

@@ -13,9 +13,8 @@ from rlm_tf.layers.basic.replica_dropout import ReplicaDropout
 from rlm_tf.layers.output.softmax_output import SoftmaxOutput
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.cross_entropy_with_imm import (
-    JointLoss,
-    SplitJointLoss,
-    cross_entropy_with_imm,
+    JointLosses,
+    cross_entropy_with_imms,
 )
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.recomputed_cross_entropy import recomputed_cross_entropy
@@ -111,16 +110,16 @@ class MixtureSoftmaxOutput(SoftmaxOutput):
         self,
         features: tf.Tensor,
         targets: tf.Tensor,
-        groups: Groups,
+        several: Sequence[Groups],
         tied_kernel: tf.Tensor | None = None,
-    ) -> JointLoss | SplitJointLoss:
+    ) -> JointLosses:
         check_shapes(
             type(self).__name__,
             features=(features[..., 0], "..."),
             targets=(targets, "..."),
         )
         log_probs = self(features, tied_kernel=tied_kernel)
-        return cross_entropy_with_imm(log_probs, targets, groups)
+        return cross_entropy_with_imms(log_probs, targets, several)
 
     def row_soft_losses(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,9 +12,8 @@ from rlm_tf.checks import check_logits_size, check_shapes
 from rlm_tf.numerics import cast_like, rounded_product
 from rlm_tf.objectives.cross_entropy import linear_cross_entropy
 from rlm_tf.objectives.cross_entropy_with_imm import (
-    JointLoss,
-    SplitJointLoss,
-    linear_cross_entropy_with_imm,
+    JointLosses,
+    linear_cross_entropy_with_imms,
 )
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.linear_log_probs import linear_log_probs
@@ -171,24 +171,24 @@ class SoftmaxOutput(keras.layers.Layer):
         self,
         features: tf.Tensor,
         targets: tf.Tensor,
-        groups: Groups,
+        several: Sequence[Groups],
         tied_kernel: tf.Tensor | None = None,
-    ) -> JointLoss | SplitJointLoss:
+    ) -> JointLosses:
         """Returns the loss of targets and that of in-batch induced models together.
 
         Args:
             features: `[..., D]`, in the compute dtype.
             targets: Int `[...]`.
-            groups: Groups of the flat positions of `features`.
+            several: Of each restricted model the groups of the flat positions.
             tied_kernel: `[V, D]`, needed exactly when `own_kernel` is False.
 
         Returns:
-            `cross_entropy` `[...]`, `induced` `[G]` and, where groups have rows on
-            their own, `alone` `[N]`, nats, float32 or wider.
+            `cross_entropy` `[...]` and, of each, `induced` `[G]` and, where groups have
+            rows on their own, `alone` `[N]`, nats, float32 or wider.
         """
         rows, kernel, flat = self._flat(features, targets, tied_kernel)
         bias = tf.convert_to_tensor(self.bias) if self.use_bias else None
-        found = linear_cross_entropy_with_imm(rows, kernel, bias, flat, groups)
+        found = linear_cross_entropy_with_imms(rows, kernel, bias, flat, several)
         return found._replace(cross_entropy=_as_axes(found.cross_entropy, features))
 
     def joint_soft(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from rlm_tf.models.encoders.masked_language_model import MaskedLanguageModel
 from rlm_tf.objectives.cross_entropy_with_imm import (
-    JointLoss,
-    SplitJointLoss,
-    cross_entropy_with_imm,
+    JointLosses,
+    cross_entropy_with_imms,
 )
 from rlm_tf.objectives.in_batch import Groups
 
@@ -50,8 +50,8 @@ class GivenPredictions:
         return tf.zeros(tf.shape(targets))
 
     def joint(
-        self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss | SplitJointLoss:
+        self, outputs: tf.Tensor, targets: tf.Tensor, several: Sequence[Groups]
+    ) -> JointLosses:
         flat = tf.reshape(outputs, [-1, self.training_feature_width])
         targets = tf.reshape(targets, [-1])
-        return cross_entropy_with_imm(self._model.logits(flat), targets, groups)
+        return cross_entropy_with_imms(self._model.logits(flat), targets, several)

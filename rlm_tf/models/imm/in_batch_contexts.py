@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import keras
@@ -20,6 +21,7 @@ from rlm_tf.models.imm.short_contexts import (
     short_contexts,
 )
 from rlm_tf.models.language.batch import tokens_of
+from rlm_tf.models.language.interface import LanguageModelInterface
 from rlm_tf.objectives.in_batch import Groups, grouped_induced_cross_entropy
 from rlm_tf.restricted.restricted_model import RestrictedModel
 
@@ -163,36 +165,26 @@ class InBatchContexts(tf.Module):
             states = view.starting_states(window.inputs)
             evaluation = view.evaluation_outputs(window.inputs, states)
         outputs = view.outputs(window.inputs, training=True)
-        nll = None
-        found = []
+        source = outputs if evaluation is None else evaluation
+        jointly = evaluation is None and not self.separate_clipping
+        all_weights, all_grouped = [], []
         for index, restricted in enumerate(matching.restricted_models):
-            bank = self.banks[index] if self.banks else None
-            source = outputs if evaluation is None else evaluation
             weights = position_weights(
                 tokens, restricted.context_length, window.sample_weight
             )
-            jointly = index == 0 and evaluation is None and not self.separate_clipping
+            bank = self.banks[index] if self.banks else None
             splits = jointly and self._splits[index]
-            grouped = self._groups(matching, window, weights, restricted, bank, splits)
-            groups, keys = grouped.groups, grouped.keys
-            alone = None
-            if jointly:
-                found_jointly = view.joint(outputs, window.targets, groups)
-                nll, induced = found_jointly[:2]
-                alone = getattr(found_jointly, "alone", None)
-            else:
-                own = groups._replace(rows=tf.range(tf.size(groups.rows)))
-                logits = view.logits(source, groups.rows)
-                induced = grouped_induced_cross_entropy(logits, own).loss
+            all_weights.append(weights)
+            all_grouped.append(
+                self._groups(matching, window, weights, restricted, bank, splits)
+            )
             if bank is not None:
-                flat = tf.reshape(source, [-1, source.shape[-1]])
-                # Of a window, the last words are the newest.
-                step = grouped.rows % tf.shape(tokens)[1]
-                order = tf.argsort(-step, stable=True)
-                bank.write(
-                    tf.gather(flat, tf.gather(grouped.rows, order)),
-                    tf.gather(keys, order),
-                )
+                self._keep(bank, all_grouped[-1], source, tf.shape(tokens)[1])
+        nll, losses = self._losses(view, window, outputs, source, jointly, all_grouped)
+        found = []
+        for weights, grouped, (induced, alone) in zip(
+            all_weights, all_grouped, losses, strict=True
+        ):
             batch = grouped.batch
             group_weights = tf.math.unsorted_segment_sum(
                 tf.gather(weights, batch.rows), batch.groups, tf.size(batch.counts)
@@ -204,9 +196,46 @@ class InBatchContexts(tf.Module):
             found.append(
                 Induced(induced, group_weights, grouped.counts, self.min_count)
             )
-        if nll is None:
-            nll = view.nll(outputs, window.targets)
         return Matched(nll, outputs, found)
+
+    @staticmethod
+    def _losses(
+        view: LanguageModelInterface,
+        window: Window,
+        outputs: tf.Tensor,
+        source: tf.Tensor,
+        jointly: bool,
+        all_grouped: Sequence[_Grouped],
+    ) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor | None]]]:
+        """Returns the main loss, and of each restricted model those of its groups.
+
+        The second of these is of positions alone, where they are apart.
+        """
+        if jointly:
+            several = [grouped.groups for grouped in all_grouped]
+            found = view.joint(outputs, window.targets, several)
+            both = zip(found.induced, found.alone, strict=True)
+            return found.cross_entropy, list(both)
+        losses = []
+        for grouped in all_grouped:
+            rows = grouped.groups.rows
+            own = grouped.groups._replace(rows=tf.range(tf.size(rows)))
+            logits = view.logits(source, rows)
+            losses.append((grouped_induced_cross_entropy(logits, own).loss, None))
+        return view.nll(outputs, window.targets), losses
+
+    @staticmethod
+    def _keep(
+        bank: PredictionBank, grouped: _Grouped, source: tf.Tensor, length: tf.Tensor
+    ) -> None:
+        """Writes the predictions of a batch into its bank."""
+        flat = tf.reshape(source, [-1, source.shape[-1]])
+        # Of a window, the last words are the newest.
+        order = tf.argsort(-(grouped.rows % length), stable=True)
+        bank.write(
+            tf.gather(flat, tf.gather(grouped.rows, order)),
+            tf.gather(grouped.keys, order),
+        )
 
     def _groups(
         self,

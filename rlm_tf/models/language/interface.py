@@ -19,9 +19,8 @@ from rlm_tf.models.language.batch import tokens_of
 from rlm_tf.models.recording import recording
 from rlm_tf.numerics import at_least_single
 from rlm_tf.objectives.cross_entropy_with_imm import (
-    JointLoss,
-    SplitJointLoss,
-    cross_entropy_with_imm,
+    JointLosses,
+    cross_entropy_with_imms,
 )
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.soft_targets import (
@@ -150,10 +149,16 @@ class LanguageModelInterface:
         return at_least_single(tf.gather(flat, rows))
 
     def joint(
-        self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss | SplitJointLoss:
-        """Returns negative log-likelihood `[B, T]` and induced loss `[G]` together."""
-        return cross_entropy_with_imm(outputs, targets, groups)
+        self, outputs: tf.Tensor, targets: tf.Tensor, several: Sequence[Groups]
+    ) -> JointLosses:
+        """Returns negative log-likelihood `[B, T]` and induced losses `[G]` together.
+
+        Args:
+            outputs: Of the main pass.
+            targets: int `[B, T]`.
+            several: The groups of each restricted model.
+        """
+        return cross_entropy_with_imms(outputs, targets, several)
 
     def joint_soft(
         self, outputs: tf.Tensor, targets: tf.Tensor, probs: Distributions
@@ -331,9 +336,9 @@ class MemoryInterface(StatesInterface):
         return at_least_single(self.output_logits(tf.gather(flat, rows)))
 
     def joint(
-        self, outputs: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss | SplitJointLoss:
-        return self.model.joint_nll(outputs, targets, groups)
+        self, outputs: tf.Tensor, targets: tf.Tensor, several: Sequence[Groups]
+    ) -> JointLosses:
+        return self.model.joint_nll(outputs, targets, several)
 
     def joint_soft(
         self, outputs: tf.Tensor, targets: tf.Tensor, probs: Distributions

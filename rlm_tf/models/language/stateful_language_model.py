@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -22,9 +23,8 @@ from rlm_tf.numerics import at_least_single, log_mean_exp
 from rlm_tf.objective_model.objective_model import ObjectiveModel
 from rlm_tf.objective_model.term import TermLoss, TermSpec
 from rlm_tf.objectives.cross_entropy_with_imm import (
-    JointLoss,
-    SplitJointLoss,
-    cross_entropy_with_imm,
+    JointLosses,
+    cross_entropy_with_imms,
 )
 from rlm_tf.objectives.in_batch import Groups
 from rlm_tf.objectives.soft_targets import (
@@ -256,13 +256,14 @@ class StatefulLanguageModel(ObjectiveModel):
         return log_mean_exp(log_probs, axis=-1)
 
     def joint_nll(
-        self, features: tf.Tensor, targets: tf.Tensor, groups: Groups
-    ) -> JointLoss | SplitJointLoss:
-        """Returns `nll` `[B, T]` and the in-batch induced loss `[G]` in one softmax."""
+        self, features: tf.Tensor, targets: tf.Tensor, several: Sequence[Groups]
+    ) -> JointLosses:
+        """Returns `nll` `[B, T]` and in-batch induced losses `[G]` in one softmax."""
         if self._has_samples(features):
-            return cross_entropy_with_imm(self.output_logits(features), targets, groups)
+            logits = self.output_logits(features)
+            return cross_entropy_with_imms(logits, targets, several)
         return self.output_layer.joint(
-            features, targets, groups, tied_kernel=self.tied_kernel()
+            features, targets, several, tied_kernel=self.tied_kernel()
         )
 
     def joint_soft_nll(
