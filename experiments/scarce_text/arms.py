@@ -113,8 +113,7 @@ START: Values = {
     "decoupled": 0,
 }
 # `decay` is the penalty l2 in the scale of the summed-over-time loss, or, decoupled,
-# a hundred times as large, of AdamW: 0.001 to 1, at these rates up to the most that
-# Kim et al. (2025) find of use.
+# a hundred times as large, of AdamW.
 SPACE: Space = {
     "input_dropout": Range(0.2, 0.8),
     "layer_dropout": Range(0.0, 0.7),
