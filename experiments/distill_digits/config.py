@@ -22,6 +22,7 @@ TEACHERS: Mapping[str, dict[str, Any]] = {
         "consistency": 1.0,
         "variant": "authors",
     },
+    "no-CR-authors": {"lipschitz": 1e-5, "variant": "authors"},
     "l1": {"l1": 1e-5},
     "smoothing": {"label_smoothing": 0.1},
     "mixup": {"mixing": "mixup", "alpha": 0.2},
@@ -107,12 +108,16 @@ NETWORKS: Mapping[str, dict[str, Any]] = {
     # Seconds: does everything run?
     "wrn-10-1": {"depth": 10, "widen": 1},
 }
-# `alone`: labels alone; `rco`: KD from the teacher's stages; the others `recipe`'s.
+# `alone`: labels alone; `rco`: KD from the teacher's stages; `calibrated`: KD from a
+# teacher at the temperature that fits held-out images; the others `recipe`'s.
 METHODS = (
-    *("alone", "rco", "kd", "fitnet", "at", "sp", "cc", "vid", "rkd", "pkt"),
-    *("ft", "nst", "ab", "crd", "sskd", "dkd", "dist"),
+    *("alone", "rco", "kd", "calibrated", "fitnet", "at", "sp", "cc", "vid", "rkd"),
+    *("pkt", "ft", "nst", "ab", "crd", "sskd", "dkd", "dist", "dist_unscaled"),
 )
-SOTEACHERS = ("no-CR", "no-LR", "soteacher", "soteacher-authors")
+_EXACT_ARMS = ("no-CR", "no-LR", "soteacher")
+SOTEACHERS = (*_EXACT_ARMS, "no-CR-authors", "soteacher-authors")
+# Of dkd, whose weight rises at first: after 20 of 240 epochs.
+WARM_UP = 1 / 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +125,8 @@ class DigitsConfig:
     """Teachers, and students of some of them by some methods."""
 
     teachers: tuple[str, ...] = setting(
-        ("standard", *SOTEACHERS), f"Some of {', '.join(TEACHERS)}."
+        ("standard", *_EXACT_ARMS, "soteacher-authors"),
+        f"Some of {', '.join(TEACHERS)}.",
     )
     methods: tuple[str, ...] = setting(
         ("alone", "kd"), f"Of students, some of {', '.join(METHODS)}."
@@ -191,7 +197,7 @@ _TWO = ("standard", "soteacher-authors")
 PRESETS = {
     "smoke": DigitsConfig(
         teachers=("soteacher-authors",),
-        methods=("alone", "kd", "sskd", "ab", "rco"),
+        methods=("alone", "kd", "sskd", "ab", "rco", "dkd", "at", "crd", "calibrated"),
         networks=("wrn-10-1",),
         teacher_network="wrn-10-1",
         examples=40,
@@ -209,20 +215,25 @@ PRESETS = {
     ),
     # Appendix B.3.
     "rivals": dataclasses.replace(
-        _SMALL, teachers=("l1", "mixup", "crl", "early-stopped"), methods=("kd",)
+        _SMALL,
+        teachers=("no-CR-authors", "l1", "mixup", "crl", "early-stopped"),
+        methods=("kd",),
     ),
     # Appendix B.2.
     "methods": dataclasses.replace(
         _SMALL,
         teachers=_TWO,
-        methods=("fitnet", "at", "rkd", "crd", "sskd", "dkd", "dist"),
+        methods=("fitnet", "at", "rkd", "crd", "sskd", "dkd", "dist_unscaled"),
         train_teachers=False,
     ),
     # One seed, no claims: does it run, and what does it look like?
     "others": dataclasses.replace(
         _SMALL,
         teachers=("standard",),
-        methods=("sp", "cc", "vid", "pkt", "ab", "ft", "nst", "rco"),
+        methods=(
+            *("sp", "cc", "vid", "pkt", "ab", "ft", "nst", "rco", "dist"),
+            "calibrated",
+        ),
         train_teachers=False,
     ),
     "further": dataclasses.replace(
@@ -232,7 +243,7 @@ PRESETS = {
     ),
     # The thesis' own sizes: some steps are timed; with --project_steps=0 they are run.
     "paper": DigitsConfig(
-        teachers=("standard", "no-CR", "no-LR", "soteacher"),
+        teachers=("standard", "no-CR-authors", "no-LR", "soteacher-authors"),
         methods=("alone", "kd"),
         networks=("wrn-40-1",),
         teacher_network="wrn-40-2",
@@ -245,7 +256,7 @@ PRESETS = {
         project_steps=2,
     ),
     "paper-tiny": DigitsConfig(
-        teachers=("standard", "soteacher"),
+        teachers=("standard", "soteacher-authors"),
         methods=("alone", "kd"),
         networks=("resnet18",),
         teacher_network="resnet34",
@@ -259,7 +270,7 @@ PRESETS = {
         project_steps=2,
     ),
     "paper-imagenet": DigitsConfig(
-        teachers=("standard", "soteacher"),
+        teachers=("standard", "soteacher-authors"),
         methods=("alone", "kd"),
         networks=("resnet18",),
         teacher_network="resnet152",

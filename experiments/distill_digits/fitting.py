@@ -22,10 +22,30 @@ from rlm_tf.models.image import resnet, shufflenet_v2, small_resnet, wide_resnet
 from rlm_tf.training import MetricsLog, ResumableBatches, read_metrics_log
 
 _CHECKPOINT_SECONDS = 60.0
+_MOMENTUM = 0.9
 # Images of a batch that is only looked at.
 _ROWS = 256
 # From so many classes on the right one may be among five.
 _MANY = 20
+
+
+@keras.saving.register_keras_serializable("distill_digits")
+class Momentum(keras.optimizers.SGD):
+    """SGD whose velocity is a sum of gradients alone, as PyTorch has it.
+
+    Keras' has rates in it, so that after a rate has fallen to a tenth the old one goes
+    on for ten steps, which are two epochs of 300 images.
+    """
+
+    def update_step(
+        self, gradient: tf.Tensor, variable: keras.Variable, learning_rate: tf.Tensor
+    ) -> None:
+        """Takes a step of one variable."""
+        rate = tf.cast(learning_rate, variable.dtype)
+        velocity = self.momentums[self._get_variable_index(variable)]
+        moved = self.momentum * velocity + tf.cast(gradient, variable.dtype)
+        self.assign(velocity, moved)
+        self.assign_sub(variable, rate * moved)
 
 
 def network(name: str, seed: int, data: str = "digits") -> keras.Model:
@@ -54,7 +74,7 @@ def optimizer(config: DigitsConfig, steps: int) -> keras.optimizers.Optimizer:
     bounds = [max(int(share * total), 1) for share in falls]
     rates = [config.rate * 0.1**fall for fall in range(len(falls) + 1)]
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay(bounds, rates)
-    return keras.optimizers.SGD(schedule, momentum=0.9)
+    return Momentum(schedule, momentum=_MOMENTUM)
 
 
 def fit(
@@ -68,7 +88,7 @@ def fit(
     is_student: bool = False,
 ) -> list[dict[str, Any]]:
     """Trains a compiled model; returns what was logged."""
-    log = MetricsLog(folder / "metrics.jsonl")
+    log = MetricsLog(folder / "metrics.jsonl", seconds=True)
     run_files.fit_resumably(
         model,
         data,

@@ -19,7 +19,7 @@ from experiments.kit.run_list import Run
 
 NEEDS = ("name", "role", "teacher", "seed", "test")
 # What can be learnt from several teachers, of which there are no features.
-_OF_OUTPUTS = ("kd", "dkd", "dist")
+_OF_OUTPUTS = ("kd", "dkd", "dist", "dist_unscaled")
 # Settings that say which runs there are.
 _LISTS = ("teachers", "methods", "networks", "train_teachers")
 
@@ -134,7 +134,6 @@ def _prepare(run: DigitsRun) -> Parts:
 
 
 def _train(run: DigitsRun, data: Parts, folder: pathlib.Path) -> dict[str, Any]:
-    began = time.perf_counter()
     if run.method:
         place = folder.parent / teacher_of(run) if run.teacher else None
         found = students.train(
@@ -155,8 +154,6 @@ def _train(run: DigitsRun, data: Parts, folder: pathlib.Path) -> dict[str, Any]:
         "seed": run.seed,
         "data": run.config.data,
         **found,
-        # Of the last process.
-        "seconds": time.perf_counter() - began,
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),
         "finished": time.strftime("%Y-%m-%d"),

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import pathlib
+import time
 from typing import Any
 
 import keras
+import numpy as np
 import scipy.special
 
 from experiments.distill_digits import fitting
-from experiments.distill_digits.config import SOTEACHERS, TEACHERS, DigitsConfig
+from experiments.distill_digits.config import (
+    SOTEACHERS,
+    TEACHERS,
+    WARM_UP,
+    DigitsConfig,
+)
 from experiments.distill_digits.data import Parts
 from experiments.distill_digits.teachers import ANCHORS, MODEL
 from rlm_tf import load_model
 from rlm_tf.distillation import TaughtStrategy, recipe
-from rlm_tf.evaluation import fidelity
+from rlm_tf.evaluation import fidelity, fit_temperature
 from rlm_tf.models import (
     CrossFittedTeacher,
     Distillation,
     StudentOrientedTeacher,
+    calibrated_teacher,
     count_parameters,
     folds_of,
 )
 from rlm_tf.training import TeacherSchedule
+
+# Between the seeds of a teacher's weights and draws and those of its students.
+_DRAWS = 100
+# Between which that of a teacher may be.
+_TEMPERATURES = (0.05, 20.0)
 
 
 def train(
@@ -48,8 +61,9 @@ def train(
     Raises:
         FileNotFoundError: If the teacher is not there.
     """
-    student = fitting.network(network, 100 + seed, config.data)
-    batches = data.batches(config, seed)
+    student = fitting.network(network, _DRAWS + seed, config.data)
+    # As the teacher's draws are its own.
+    batches = data.batches(config, _DRAWS + seed)
     if place is None:
         alone = StudentOrientedTeacher(
             student,
@@ -59,17 +73,26 @@ def train(
             l2=config.weight_decay,
         )
         alone.compile(fitting.optimizer(config, batches.steps))
-        fitting.fit(alone, batches, config, data, folder, [], [], is_student=True)
-        return _scores(student, data)
+        rows = fitting.fit(
+            alone, batches, config, data, folder, [], [], is_student=True
+        )
+        return {**_scores(student, data), "seconds": rows[-1]["seconds"]}
     teacher = read_teacher(place, data, seed)
+    if method == "calibrated":
+        held = fitting.said(teacher, data, "valid")
+        found = fit_temperature(held, data.labels("valid")).temperature
+        # Where all or none are right it is 0 or infinite.
+        teacher = calibrated_teacher(teacher, float(np.clip(found, *_TEMPERATURES)))
     arm = _arm_of(place)
     chosen = recipe(
-        "kd" if method == "rco" else method,
+        "kd" if method in ("rco", "calibrated") else method,
         "soteacher" if arm in SOTEACHERS else "standard",
         labels=data.labels("train"),
         negatives=config.negatives,
+        warm_up=int(WARM_UP * config.epochs * batches.steps),
         seed=seed,
     )
+    began = time.perf_counter()
     if chosen.first_losses:
         # As published, with half of the epochs of that stage in the thesis' 240.
         first = compiled(
@@ -87,13 +110,20 @@ def train(
         config, teacher, student, chosen.losses, chosen.student_weight, batches.steps
     )
     if any(isinstance(each, TaughtStrategy) for each in model.strategies):
-        batches.seek(0)
-        model.prepare(batches.dataset, epochs=config.preparing_epochs)
-    others = []
+        model.prepare(batches, epochs=config.preparing_epochs)
+    first_seconds, others = time.perf_counter() - began, []
     if method == "rco":
-        others.append(TeacherSchedule(teacher, place / ANCHORS, config.epochs))
-    fitting.fit(model, batches, config, data, folder, [], others, is_student=True)
-    return {**_scores(student, data), **_fidelity(teacher, student, data)}
+        epochs = fitting.epochs_of(config, is_student=True)
+        others.append(TeacherSchedule(teacher, place / ANCHORS, epochs))
+    rows = fitting.fit(
+        model, batches, config, data, folder, [], others, is_student=True
+    )
+    return {
+        **_scores(student, data),
+        **_fidelity(teacher, student, data),
+        # What precedes fit() is done anew where a killed run goes on.
+        "seconds": rows[-1]["seconds"] + first_seconds,
+    }
 
 
 def compiled(

@@ -37,16 +37,18 @@ def train(
     folds = TEACHERS[arm].get("folds", 1)
     if folds == 1:
         model, curve = _train(config, data, arm, network, seed, folder)
+        seconds = curve[-1]["seconds"]
         logits = fitting.logits_of(model, data)
     else:
         fold = folds_of(len(data.labels("train")), folds, seed)
-        said = []
+        said, seconds = [], 0.0
         for index in range(folds):
             place = folder / str(index)
             place.mkdir(parents=True, exist_ok=True)
             part = data._replace(train=data.train.part(np.flatnonzero(fold != index)))
             model, curve = _train(config, part, arm, network, seed + index, place)
             said.append(fitting.logits_of(model, data))
+            seconds += curve[-1]["seconds"]
         # The mean of the probabilities.
         logits = {
             split: scipy.special.logsumexp(
@@ -62,6 +64,7 @@ def train(
             for name in ("cross_entropy", "accuracy", "val_accuracy", "lipschitz")
             if name in curve[-1]
         },
+        "seconds": seconds,
         **fitting.scores(logits, data),
     }
 

@@ -196,9 +196,12 @@ def stored_n_gram(
     vocabulary_size: int,
     batches: ContiguousBatches,
     path: pathlib.Path,
+    temperature: float,
 ) -> TeacherPredictions:
-    """Returns what the n-gram of a text says of it."""
+    """Returns what the n-gram of a text says of it, at a temperature."""
     if path.exists():
         return TeacherPredictions(path)
     n_gram = KneserNey(_ORDER).fit(text, vocabulary_size).with_floor(_FLOOR)
-    return TeacherPredictions.write(n_gram, batches, path, k=config.k)
+    return TeacherPredictions.write(
+        n_gram, batches, path, k=config.k, temperature=temperature
+    )

@@ -38,7 +38,7 @@ _MADE_BY: MadeBy = {
     ),
     "fidelity": _SMALL,
     "lumps": _SMALL,
-    "trials": _command("trials", "9"),
+    "trials": (_command("plain", "10"), _command("trials", "9")),
 }
 
 

@@ -15,6 +15,8 @@ from experiments.kit.paired import less
 
 Row = Mapping[str, Any]
 _ORDER = (N_GRAM, *ARMS, ENSEMBLE)
+# What arms are compared with, and what only teaches.
+_BASE, _TEACH = "none", ("soteacher", N_GRAM)
 _GROUP_NAMES = ("all", "most frequent quarter", "second", "third", "rarest quarter")
 
 
@@ -41,9 +43,15 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def by_arm(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Returns the compared rows of each arm."""
+    """Returns the compared rows of each arm.
+
+    Of `none` those whose seeds another arm has: the others only teach.
+    """
     main = [row for row in rows if row["stage"] == "main"]
     found = {arm: [row for row in main if row["arm"] == arm] for arm in _ORDER}
+    seeds = {row["seed"] for row in main if row["arm"] not in (_BASE, *_TEACH)}
+    if seeds:
+        found[_BASE] = [row for row in found[_BASE] if row["seed"] in seeds]
     return {arm: own for arm, own in found.items() if own}
 
 
@@ -58,9 +66,9 @@ def arms(rows: Sequence[Row]) -> str:
                 arm,
                 len(own),
                 with_deviation([row["test"] for row in own], 1),
-                less("none", groups, own, "test", digits=1),
+                less(_BASE, groups, own, "test", digits=1),
                 with_deviation([row["mixed_test"] for row in own], 1),
-                less("none", groups, own, "mixed_test", digits=1),
+                less(_BASE, groups, own, "mixed_test", digits=1),
                 f"{own[0].get('parameters', 0) / 1e6:.2f}" if seconds else "",
                 f"{np.mean(seconds):.0f}" if seconds else "",
             )

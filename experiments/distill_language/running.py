@@ -226,10 +226,12 @@ def _next(number: int) -> range:
 
 def _read(folder: pathlib.Path) -> keras.Model:
     if not (folder / _MODEL).exists():
+        arm, _, seed = folder.name.rpartition("-seed")
+        preset = "teachers" if arm == "soteacher" else "plain"
         raise FileNotFoundError(
             f"{folder / _MODEL} is not there: `python -m experiments.distill_language "
-            "--preset=plain` trains the models that teach, and --preset=small those "
-            "that are trained for it; their files are in the same --output_dir."
+            f"--preset={preset} --seeds={seed}` trains the model that teaches, in the "
+            "same --output_dir."
         )
     return load_model(folder / _MODEL, compile=False)
 
@@ -243,7 +245,7 @@ def _teacher(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> Any:
     path = folder / _PREDICTIONS
     if of == "n-gram":
         size = len(corpus.vocabulary)
-        return models.stored_n_gram(config, text, size, batches, path)
+        return models.stored_n_gram(config, text, size, batches, path, run.temperature)
     if of == "folds":
         return _cross_fitted(run, prepared, folder)
     places = places_of(run, folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import keras
 import numpy.typing as npt
 
 from rlm_tf.checks import check_integer, check_option
@@ -25,8 +26,9 @@ from rlm_tf.distillation.relations import (
 )
 from rlm_tf.distillation.strategy import Strategy
 from rlm_tf.distillation.taught import FactorTransfer, SelfSupervised
+from rlm_tf.objective_model.term import Coefficient
 
-Losses = list[tuple[Strategy, float]]
+Losses = list[tuple[Strategy, Coefficient]]
 ARMS = ("standard", "soteacher")
 
 
@@ -76,7 +78,8 @@ _CRD = (0.8, 0.5)
 # Of the KD of rotated images, beside 10 of similarities.
 _ROTATED = (0.27, 0.1)
 _AB_SCALE, _AB_EPOCHS = 3 / 1000, 30
-RECIPES = ("kd", *_METHODS, "ab", "crd", "sskd", "dkd", "dist")
+_DIST_TEMPERATURES = {"dist": 4.0, "dist_unscaled": 1.0}
+RECIPES = ("kd", *_METHODS, "ab", "crd", "sskd", "dkd", *_DIST_TEMPERATURES)
 
 
 def recipe(
@@ -86,6 +89,7 @@ def recipe(
     stages: int = 3,
     labels: npt.ArrayLike | None = None,
     negatives: int = 16_384,
+    warm_up: int = 0,
     seed: int = 0,
 ) -> Recipe:
     """Returns the strategies and weights of Table B.1 of Dong (2025), and of others.
@@ -93,17 +97,21 @@ def recipe(
     `kd` has half the labels and half KD at T = 4; the others labels, KD at T = 4, and
     themselves, at weights that student-oriented teachers have halved (CRD: 0.8 to 0.5;
     SSKD: of the KD of rotated images 2.7 to 1). Of AB there are 30 epochs without
-    labels first. `dkd` and `dist`, which the thesis does not have, have their own
-    papers' weights for CIFAR-100 beside the labels, whatever the teacher.
+    labels first. `dkd` and `dist`, which the thesis does not have, have beside the
+    labels the weights that their own papers' code has for CIFAR-100 and WRN-40-2 to
+    WRN-40-1, whatever the teacher; `dist_unscaled` is DIST at T = 1, its paper's choice
+    for ImageNet, where few classes would make 16 times its losses outweigh all labels.
 
     Args:
-        name: kd, fitnet, at, sp, cc, vid, rkd, pkt, ab, ft, nst, crd, sskd, dkd or
-            dist.
+        name: kd, fitnet, at, sp, cc, vid, rkd, pkt, ab, ft, nst, crd, sskd, dkd, dist
+            or dist_unscaled.
         arm: Of the teacher: "standard" or "soteacher".
         stages: Of both networks, whose layers are `stage1` and so on, `stage1_pre` and
             so on before their activations, and `pooled`.
         labels: Of all training examples; crd needs them.
         negatives: Of crd, an example.
+        warm_up: Steps in which dkd's weight rises to 1; its authors have those of 20 of
+            240 epochs.
         seed: Of crd.
 
     Raises:
@@ -112,12 +120,17 @@ def recipe(
     check_option("recipe", "name", name, RECIPES)
     check_option("recipe", "arm", arm, ARMS)
     check_integer("recipe", "stages", stages, 1)
+    check_integer("recipe", "warm_up", warm_up, 0)
     side = ARMS.index(arm)
     if name == "kd":
         return Recipe([(KD(4.0), 0.5)], 0.5)
-    if name in ("dkd", "dist"):
-        own = DecoupledKD(1.0, 8.0, 4.0) if name == "dkd" else DIST(2.0, 2.0, 4.0)
-        return Recipe([(own, 1.0)])
+    if name == "dkd":
+        weight: Coefficient = 1.0
+        if warm_up:
+            weight = keras.optimizers.schedules.PolynomialDecay(0.0, warm_up, 1.0)
+        return Recipe([(DecoupledKD(1.0, 6.0, 4.0), weight)])
+    if name in _DIST_TEMPERATURES:
+        return Recipe([(DIST(2.0, 2.0, _DIST_TEMPERATURES[name]), 1.0)])
     also: Losses = [(KD(4.0), 1.0)]
     if name == "ab":
         places = [f"stage{stage}_pre" for stage in range(1, stages + 1)]

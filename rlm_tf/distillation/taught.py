@@ -159,7 +159,7 @@ class SelfSupervised(TaughtStrategy):
     Args:
         teacher_layer_name: See `Strategy`. Of vectors `[B, D]`.
         student_layer_name: See `Strategy`.
-        temperature: Of similarities.
+        temperature: Of similarities; as published, that of the first stage is 1.
         keep: See `self_supervised`.
         rotated_weight: Of the KD of rotated images; 0: none.
         rotated_temperature: Of that.
@@ -230,7 +230,7 @@ class SelfSupervised(TaughtStrategy):
         assert views is not None
         plain = unit(self.of_teacher(teacher), axis=1)
         seen = unit(_by_view(self.of_teacher, views), axis=2)
-        cosines = tf.einsum("brd,cd->brc", seen, plain) / self.temperature
+        cosines = tf.einsum("brd,cd->brc", seen, plain)
         images, number = tf.shape(seen)[0], tf.shape(seen)[1]
         own = tf.repeat(tf.range(images)[:, tf.newaxis], number, axis=1)
         loss = tf.nn.sparse_softmax_cross_entropy_with_logits(own, cosines)

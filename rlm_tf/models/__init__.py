@@ -18,6 +18,7 @@ from rlm_tf.batched_runs.reinforce_runs import ReinforceRuns
 from rlm_tf.models.bmi.bootstrapped_mutual_information import (
     BootstrappedMutualInformation,
 )
+from rlm_tf.models.distillation.calibrated import calibrated_teacher
 from rlm_tf.models.distillation.cross_fitted import CrossFittedTeacher, folds_of
 from rlm_tf.models.distillation.distillation import Distillation
 from rlm_tf.models.distillation.language_distillation import LanguageDistillation
@@ -114,6 +115,7 @@ __all__ = [
     "TextReader",
     "TransformerLanguageModel",
     "VectorQuantizedVAE",
+    "calibrated_teacher",
     "coefficient_from_ratio",
     "count_parameters",
     "fit_logistic_runs",

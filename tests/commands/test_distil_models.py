@@ -110,6 +110,29 @@ def test_probabilities_are_refused_before_anything_is_trained(capsys):
     assert "student alone" not in capsys.readouterr().out
 
 
+def test_mistakes_name_whose_they_are_before_anything_is_trained(capsys):
+    fine, student = _classifier(5, 1), _classifier(2, 2)
+    lost = _classifier(5, 3)
+    lost.weights[0].assign(np.full(lost.weights[0].shape, np.nan))
+    two = keras.Sequential([keras.Input([4]), keras.layers.Dense(2)])
+    wide = keras.Sequential([keras.Input([5]), keras.layers.Dense(3)])
+    sure = _classifier(2, 4, activation="softmax")
+    for teacher, own, data, message in (
+        ([fine, lost], student, _DATA, "distil: teacher 2 of 2: the teacher .* finite"),
+        ([fine, two], student, _DATA, "teacher 2 of 2, .* there are 2 classes, and te"),
+        (wide, student, _DATA, r"the teacher, .* examples of shape \[5\], found \[4\]"),
+        (fine, wide, _DATA, r"the student, .* examples of shape \[5\], found \[4\]"),
+        (fine, two, _DATA, "the student, .* expected logits of the teacher's 3 cl"),
+        (fine, sure, _DATA, "the student, .* must be logits, not probabilities"),
+        (fine, student, (_X, _Y + 1), r"labels of `train` must lie in \[0, 3\).* 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _distilled(teacher, own, data, verbose=1)
+    with pytest.raises(ValueError, match="may be a share of the widths of this"):
+        distil(fine, 0.5, _WORDS, valid=_WORDS, epochs=1)
+    assert not capsys.readouterr().out
+
+
 def test_cross_fitted_teachers_know_what_they_did_not_see():
     models = [_classifier(6, seed) for seed in (1, 2)]
     teacher = CrossFittedTeacher(models, np.arange(12) % 2)

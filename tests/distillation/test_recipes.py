@@ -47,6 +47,13 @@ def test_others():
     for arm, rotated in (("standard", 0.27), ("soteacher", 0.1)):
         _, (strategy, weight) = recipe("sskd", arm).losses
         assert (weight, strategy.rotated_weight) == (10.0, rotated)
+    ((strategy, weight),) = recipe("dkd").losses
+    assert (strategy.alpha, strategy.beta, weight) == (1.0, 6.0, 1.0)
+    ((_, rises),) = recipe("dkd", warm_up=8).losses
+    np.testing.assert_allclose([rises(s) for s in (0, 2, 8, 99)], [0, 0.25, 1, 1])
+    for name, temperature in (("dist", 4.0), ("dist_unscaled", 1.0)):
+        ((strategy, weight),) = recipe(name).losses
+        assert (strategy.temperature, weight) == (temperature, 1.0)
     found = recipe("ab", stages=4)
     assert found.first_epochs == 30
     weights = [weight for _, weight in found.first_losses]

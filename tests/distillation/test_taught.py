@@ -12,6 +12,7 @@ from rlm_tf import distribution
 from rlm_tf.models import Distillation
 from rlm_tf.objectives import distillation as outputs
 from rlm_tf.objectives import feature_distillation as features
+from rlm_tf.training import ResumableBatches
 
 _RNG = np.random.default_rng(0)
 _X = _RNG.normal(size=(6, 4, 4, 2)).astype("float32")
@@ -129,9 +130,25 @@ def test_a_head_learns_to_tell_images():
     model = _student(_views())
     strategy = model.strategies[0]
     losses = model.prepare([_X], epochs=60)["self_supervised"]
-    # Six images: a guess has 1.79 nats.
-    assert losses[0] > 1.0 > losses[-1]
+    # Six images: a guess has 1.79 nats, and six cosines allow no less than 0.92.
+    assert losses[0] > 1.4 and 0.91 < losses[-1] < 1.25
     assert strategy.preparing_epochs == 60 and _factors().preparing_epochs == 30
+
+
+def test_passes_of_resumable_batches_are_epochs():
+    seen = []
+
+    def elements(epoch, start):
+        def image(number):
+            seen.append(int(number))
+            return _X * float(number + 1)
+
+        wrapped = tf.py_function(image, [epoch], tf.float32)
+        return tf.data.Dataset.from_tensors(tf.ensure_shape(wrapped, _X.shape))
+
+    model = _student(_views())
+    model.prepare(ResumableBatches(elements, steps=1), epochs=3)
+    assert seen == [0, 1, 2]
 
 
 @pytest.mark.parametrize("make", [_factors, _views])

@@ -20,6 +20,7 @@ from rlm_tf.distillation import KD, TaughtStrategy
 from rlm_tf.evaluation import expected_calibration_error, fidelity
 from rlm_tf.host_tensors import host_tensor
 from rlm_tf.models import Distillation, StudentOrientedTeacher
+from rlm_tf.models.distillation.finite_teachers import check_finite_teacher
 from rlm_tf.models.distillation.student_inputs import inputs_and_ids
 from rlm_tf.models.distillation.trained_classifier import classifier_of
 from rlm_tf.models.given_logits import no_probabilities
@@ -53,8 +54,14 @@ def distil_classifier(
     """See `rlm_tf.commands.distil.distil`."""
     held = _checked_held(valid if test is None else test)
     teachers = [classifier_of(teacher) for teacher in teachers]
-    said = _said(teachers, held[0])
+    names = [f"teacher {n + 1} of {len(teachers)}" for n in range(len(teachers))]
+    if len(teachers) == 1:
+        names = ["the teacher"]
+    for name, teacher in zip(names, teachers, strict=True):
+        check_finite_teacher(f"distil: {name}", teacher)
+    said = _said(teachers, held[0], names)
     student = classifier_of(student)
+    _check_classes(said.shape[1], student, held, train, valid)
     losses = LOSSES if losses is None else losses
     if student_weight is None:
         student_weight = STUDENT_WEIGHT
@@ -63,7 +70,10 @@ def distil_classifier(
         folder,
         teachers=teachers,
         student=student,
-        data={"train": train if isinstance(train, tuple | list) else None},
+        data={
+            "train": train if isinstance(train, tuple | list) else None,
+            "valid": valid,
+        },
         losses=losses,
         student_weight=student_weight,
         optimizer=optimizer,
@@ -105,7 +115,7 @@ def distil_classifier(
     rows = [
         _row("teacher", teachers, held, said, None),
         *(
-            _row(name, [each], held, _said([each], held[0]), said)
+            _row(name, [each], held, _said([each], held[0], [name]), said)
             for name, each in (
                 ("student alone", alone.model),
                 ("student", model.student),
@@ -133,7 +143,7 @@ def _prepare(
                 ]
                 strategy.set_weights(own)
         return
-    model.prepare(data.dataset)
+    model.prepare(data)
     if file is not None:
         weights = {
             f"{index}_{place}": weight
@@ -217,19 +227,75 @@ def _checked_held(held: tuple[Any, Any]) -> tuple[Any, np.ndarray]:
     return x, labels.astype(np.int64)
 
 
-def _said(models: Sequence[Any], x: Any) -> np.ndarray:
+def _said(models: Sequence[Any], x: Any, names: Sequence[str]) -> np.ndarray:
     """Returns the mean of probabilities, float64 `[N, K]`.
 
     Raises:
-        ValueError: If outputs are probabilities.
+        ValueError: If outputs are probabilities or of other classes, or inputs do not
+            fit.
     """
-    found = []
-    for model in models:
-        name = f"distil: {getattr(model, 'name', type(model).__name__)}"
+    found: list[np.ndarray] = []
+    for name, model in zip(names, models, strict=True):
+        who = f"distil: {name}, {getattr(model, 'name', type(model).__name__)}"
+        _check_inputs(who, model, x)
         logits = np.concatenate(_outputs(model, x))
-        no_probabilities(name, logits, least_rows=LEAST_ROWS)
+        no_probabilities(who, logits, least_rows=LEAST_ROWS)
+        if found and logits.shape[-1] != found[0].shape[-1]:
+            raise ValueError(
+                f"{who}: there are {logits.shape[-1]} classes, and {names[0]} has "
+                f"{found[0].shape[-1]}."
+            )
         found.append(scipy.special.softmax(logits.astype(float), axis=-1))
     return np.mean(found, axis=0)
+
+
+def _check_inputs(who: str, model: Any, x: Any) -> None:
+    """Raises ValueError if a functional model takes examples of another shape."""
+    parts = tf.nest.flatten(x)
+    wanted = [tensor.shape for tensor in getattr(model, "inputs", None) or []]
+    if len(wanted) != len(parts):
+        return
+    for shape, part in zip(wanted, parts, strict=True):
+        if not tf.TensorShape(shape[1:]).is_compatible_with(part.shape[1:]):
+            raise ValueError(
+                f"{who}: takes examples of shape {list(shape[1:])}, found "
+                f"{list(part.shape[1:])}."
+            )
+
+
+def _check_classes(
+    classes: int,
+    student: keras.Model,
+    held: tuple[Any, np.ndarray],
+    train: Any,
+    valid: tuple[Any, Any],
+) -> None:
+    """Raises ValueError if the student or labels have other classes than teachers.
+
+    Before anything is trained.
+    """
+    name = f"distil: the student, {student.name}"
+    x = _rows(held[0], 0, _ROWS)
+    _check_inputs(name, student, x)
+    logits = np.asarray(student(x, training=False))
+    no_probabilities(name, logits, least_rows=LEAST_ROWS)
+    if logits.ndim != 2 or logits.shape[1] != classes:
+        raise ValueError(
+            f"{name}: what it gives has shape {['N', *logits.shape[1:]]}, expected "
+            f"logits of the teacher's {classes} classes."
+        )
+    for split, labels in (
+        ("train", train[1] if isinstance(train, tuple | list) else []),
+        ("valid", valid[1]),
+        ("test", held[1]),
+    ):
+        own = np.asarray(labels)
+        wrong = own[(own < 0) | (own >= classes)] if own.ndim == 1 else own[:0]
+        if wrong.size:
+            raise ValueError(
+                f"distil: labels of `{split}` must lie in [0, {classes}), the classes "
+                f"of the teacher; found {wrong[0]}."
+            )
 
 
 def _outputs(model: Any, x: Any) -> list[np.ndarray]:

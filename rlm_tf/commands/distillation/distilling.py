@@ -62,8 +62,8 @@ def distil(
             language models is halved after each epoch that does not gain on validation
             text; at the fourth one training ends.
         folder: Of checkpoints and stored predictions: a killed run goes on, and one of
-            more epochs. It is of these models, data and settings. None: a run begins
-            anew.
+            more epochs. It is of these models, data and settings; of training data that
+            are no arrays nothing is checked. None: a run begins anew.
         batch_size: None: 64 examples, or 20 rows of text.
         window: Tokens of a window of text.
         temperature: That the export divides a classifier's logits by, such as that of
@@ -84,6 +84,7 @@ def distil(
     from rlm_tf.data import Corpus
     from rlm_tf.models import CrossFittedTeacher
     from rlm_tf.models.distillation.shrunk import shrunk
+    from rlm_tf.models.language.interface import language_model_of
     from rlm_tf.serving import export_classifier, export_language_model
     from rlm_tf.serving.export_path import check_export_path
 
@@ -109,6 +110,12 @@ def distil(
             raise ValueError(
                 "distil: classifiers say no widths; `student` must be a model, found "
                 f"{student!r}."
+            )
+        if not hasattr(language_model_of(teachers[0]), "vocabulary_size"):
+            raise ValueError(
+                "distil: `student` may be a share of the widths of this library's "
+                f"language models; the teacher is {type(teachers[0]).__name__} "
+                f"{teachers[0].name!r}: give a student, a model or its file."
             )
         student = shrunk(teachers[0], float(student))
     place = None if folder is None else pathlib.Path(folder)

@@ -313,8 +313,14 @@ def _corpus(name: str, vocabulary: Vocabulary | None) -> Corpus:
 
 def _arrays(settings: DistilSettings) -> tuple[dict[str, Any], str]:
     """Returns train, valid and test arrays, and what tells them from others."""
-    with np.load(str(settings.arrays), allow_pickle=False) as file:
-        given = {name: file[name] for name in file.files}
+    try:
+        with np.load(str(settings.arrays), allow_pickle=False) as file:
+            given = {name: file[name] for name in file.files}
+    except (ValueError, AttributeError, OSError) as error:
+        raise ValueError(
+            f"--arrays={settings.arrays} cannot be read: expected an .npz file of "
+            "numpy.savez, of numbers."
+        ) from error
     if {"x", "y"} <= set(given) and "x_train" not in given:
         x, y = given["x"], given["y"]
         order = np.random.default_rng(settings.seed).permutation(len(x))
@@ -336,6 +342,13 @@ def _arrays(settings: DistilSettings) -> tuple[dict[str, Any], str]:
         if not set(names) <= set(given):
             continue
         data[split] = tuple(given[name] for name in names)
+        if not len(data[split][0]):
+            raise ValueError(
+                f"--arrays={settings.arrays}: there are no examples for {split}; x and "
+                f"y are cut 8:1:1 and have {len(given.get('x', ()))} rows."
+                if "x" in given
+                else f"--arrays={settings.arrays}: x_{split} is empty."
+            )
         if len(data[split][0]) != len(data[split][1]):
             raise ValueError(
                 f"--arrays={settings.arrays}: x_{split} has {len(data[split][0])} "

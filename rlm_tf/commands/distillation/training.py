@@ -79,7 +79,8 @@ def fit(
         name: What is trained, for what is printed.
         verbose: 1: some lines of progress are printed.
     """
-    keep = KeepBest(monitor, mode)
+    # Of few examples many epochs are equally accurate; later ones have learnt more.
+    keep = KeepBest(monitor, mode, ties="last" if mode == "max" else "first")
     shown = [Progress(name, monitor, epochs)] if verbose else []
     options: dict[str, Any] = {
         "epochs": epochs,

@@ -33,6 +33,7 @@ from rlm_tf.objective_model.term import (
     TermSpec,
     check_coefficient,
 )
+from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.untracked import Untracked
 
 _OUTPUT = "output"
@@ -215,7 +216,7 @@ class Distillation(ObjectiveModel):
 
     def prepare(
         self,
-        batches: Iterable[Any],
+        batches: Iterable[Any] | ResumableBatches,
         *,
         epochs: int | None = None,
         optimizer: keras.optimizers.Optimizer | None = None,
@@ -225,7 +226,8 @@ class Distillation(ObjectiveModel):
         `FactorTransfer` and `SelfSupervised` have such a part. Files keep it.
 
         Args:
-            batches: Those of `fit()`; labels do not matter.
+            batches: Those of `fit()`; labels do not matter. Of `ResumableBatches` each
+                pass is another epoch, as in `fit()`.
             epochs: Passes over them; None: as many as each strategy was published with.
             optimizer: Of all parts, each by a copy; None: SGD with momentum 0.9 and a
                 rate of 0.05.

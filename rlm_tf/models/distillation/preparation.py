@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer
 from rlm_tf.distillation import TaughtStrategy
+from rlm_tf.training.resumable_batches import ResumableBatches
 
 # The teacher's features of a batch, and those of its views, by strategy.
 Features = Callable[[Any], Mapping[str, tuple[tf.Tensor, tf.Tensor | None]]]
@@ -20,7 +21,7 @@ def prepare(
     name: str,
     strategies: Mapping[str, TaughtStrategy],
     features: Features,
-    batches: Iterable[Any],
+    batches: Iterable[Any] | ResumableBatches,
     epochs: int | None,
     optimizer: keras.optimizers.Optimizer | None,
 ) -> dict[str, list[float]]:
@@ -30,7 +31,7 @@ def prepare(
         name: Of the model; messages begin with it.
         strategies: By name.
         features: What the teacher gives of a batch.
-        batches: What one pass is.
+        batches: What one pass is, or `ResumableBatches`.
         epochs: Passes; None: as each strategy says.
         optimizer: Of all parts, each by a copy; None: plain momentum.
     """
@@ -67,7 +68,13 @@ def prepare(
     history: dict[str, list[float]] = {own: [] for own in strategies}
     for epoch in range(max(passes.values())):
         going_on = tuple(own for own, most in passes.items() if epoch < most)
-        losses = [step(batch, going_on) for batch in batches]
+        own_pass: Iterable[Any]
+        if isinstance(batches, ResumableBatches):
+            batches.seek(epoch)
+            own_pass = batches.dataset
+        else:
+            own_pass = batches
+        losses = [step(batch, going_on) for batch in own_pass]
         if not losses:
             raise ValueError(f"{name}.prepare: `batches` are empty.")
         for own in going_on:
