@@ -70,14 +70,15 @@ def _apply_snorkel(documents: SeedDocuments, timings: Timings) -> bool:
         found = re.compile(rf"\b{re.escape(text)}\b")
         return LabelingFunction(
             f"{number} {text}",
-            lambda row: label if found.search(row.text.lower()) else -1,
+            lambda row: label if found.search(row.text) else -1,
         )
 
     functions = [
         function(number, seed.text, seed.class_index)
         for number, seed in enumerate(rule.seeds)
     ]
-    frame = pandas.DataFrame({"text": documents.texts})
+    # Once, and not in each function.
+    frame = pandas.DataFrame({"text": [text.lower() for text in documents.texts]})
     applier = PandasLFApplier(functions)
     timings.add(_SNORKEL, elapsed(lambda: applier.apply(frame, progress_bar=False)))
     return True

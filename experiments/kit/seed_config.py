@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments.kit.seed_list import SET_NAMES
 from rlm_tf.command_line.flags import setting
@@ -31,6 +31,28 @@ ARMS: Mapping[str, dict[str, Any]] = {
         "final": "random",
     },
 }
+
+
+class Training(NamedTuple):
+    """How classifiers of an arm are trained.
+
+    Attributes:
+        epochs: Of labels.
+        rate: Of Adam.
+        dropout: Of the vector of a document.
+        decay: Of weights.
+    """
+
+    epochs: int
+    rate: float
+    dropout: float
+    decay: float
+
+
+# What `tune` of `seed_classifiers` tries, of each arm alike, and what was the best.
+EPOCHS, RATES, DECAYS = (2, 4, 8), (0.003, 0.01), (0.0, 0.3)
+_FIRST = Training(4, 0.01, 0.0, 0.0)
+CHOSEN: Mapping[str, Training] = {}
 ENCODERS = ("linear", "averaged", "convolutional", "recurrent")
 
 
@@ -63,13 +85,45 @@ class SeedStudyConfig:
                 f"--encoder must be one of {', '.join(ENCODERS)}; found {self.encoder}."
             )
         for name in ("length", "max_size", "epochs", "rate", "batch_size"):
-            if not getattr(self, name) > 0:
-                raise ValueError(
-                    f"--{name} must be positive, found {getattr(self, name)}."
-                )
+            value = getattr(self, name)
+            # None: what was chosen.
+            if value is not None and not value > 0:
+                raise ValueError(f"--{name} must be positive, found {value}.")
         if not 0 < self.fraction <= 1:
             raise ValueError(f"--fraction must lie in (0, 1], found {self.fraction}.")
         if self.iterations < 0:
             raise ValueError(
                 f"--iterations must not be negative, found {self.iterations}."
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class TunedStudyConfig(SeedStudyConfig):
+    """The same of studies whose arms have what was chosen for each."""
+
+    length: int = setting(100, "Words of a document that are read.")
+    epochs: int | None = setting(None, "Of labels; none: what was chosen.")  # type: ignore[assignment]
+    rate: float | None = setting(None, "Of Adam; likewise.")  # type: ignore[assignment]
+    dropout: float | None = setting(None, "Of a document's vector; likewise.")
+    decay: float | None = setting(None, "Of weights; likewise.")
+    self_epochs: int = setting(4, "Of each iteration of self-training.")
+
+    def training(self, arm: str) -> Training:
+        """Returns how classifiers of an arm are trained."""
+        chosen = CHOSEN.get(arm, _FIRST)
+        given = {name: getattr(self, name) for name in Training._fields}
+        return chosen._replace(**{k: v for k, v in given.items() if v is not None})
+
+    def check(self) -> None:
+        """Raises ValueError for settings that no run can have."""
+        super().check()
+        for name, least in (("epochs", 1), ("rate", 1e-12), ("decay", 0.0)):
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise ValueError(f"--{name} must be at least {least:g}, found {value}.")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ValueError(f"--dropout must lie in [0, 1), found {self.dropout}.")
+        if self.self_epochs < 1:
+            raise ValueError(
+                f"--self_epochs must be positive, found {self.self_epochs}."
             )

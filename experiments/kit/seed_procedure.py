@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,15 +15,23 @@ import sklearn.metrics
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from experiments.kit.paired import LEAST_PAIRS
-from experiments.kit.seed_config import ARMS, SeedStudyConfig
+from experiments.kit.seed_config import (
+    ARMS,
+    SeedStudyConfig,
+    Training,
+    TunedStudyConfig,
+)
 from experiments.kit.seed_documents import SeedDocuments, read_documents
 from rlm_tf.labelling import (
+    SeedRule,
     WordList,
     best_deletion_ratio,
     rule_statistics,
     seed_places,
 )
 from rlm_tf.labelling.seed_tokens import first_words, words_of
+from rlm_tf.labelling.word_list import PADDING
+from rlm_tf.layers.text.tfidf_bag import inverse_document_frequencies
 from rlm_tf.models import (
     SeedOutcome,
     SeedSupervision,
@@ -51,6 +60,7 @@ class SeedData(NamedTuple):
         labels: By the name of who labels, int `[N]`, -1 of others and outside the pool.
         places: Likewise bool `[N, T]`, seeds of the own label.
         ratio: Best deletion ratio, by the published rule.
+        idf: float `[V]`, of words in the pool, which `linear` weighs them by.
     """
 
     name: str
@@ -63,6 +73,7 @@ class SeedData(NamedTuple):
     labels: dict[str, np.ndarray]
     places: dict[str, np.ndarray]
     ratio: float
+    idf: np.ndarray
 
 
 def read_split(name: str, config: SeedStudyConfig, seed: int) -> SeedData:
@@ -89,25 +100,39 @@ def read_split(name: str, config: SeedStudyConfig, seed: int) -> SeedData:
     }
     right = labels["published"] == truth
     labels["truth"] = np.where(right, labels["published"], -1)
+    tokens = reader.rows(documents.texts).tokens
+    # No longer than the longest.
+    tokens = tokens[:, : int(np.flatnonzero((tokens != PADDING).any(axis=0))[-1]) + 1]
     places = {
-        who: seed_places(words, documents.texts, config.length, own)
+        who: seed_places(words, documents.texts, tokens.shape[1], own)
         for who, own in labels.items()
     }
-    # Of as much of a document as is read, as `rlm_tf seed_classify` has it.
-    read = [first_words(text, config.length) for text in seen]
-    found = rule_statistics(published, read, published.match(seen))
     return SeedData(
         name,
         documents,
-        reader.rows(documents.texts).tokens,
+        tokens,
         reader,
         pool,
         judged,
         held_out,
         labels,
         places,
-        round(best_deletion_ratio(1, found.indicative.median), 4),
+        best_ratio(published, seen, config.length),
+        inverse_document_frequencies(tokens[pool], reader.size),
     )
+
+
+def best_ratio(rule: SeedRule, texts: list[str], length: int) -> float:
+    """Returns the share of words to delete, of as much of documents as is read.
+
+    Args:
+        rule: Whose labelled documents count.
+        texts: Those that trainings may see.
+        length: Words of a document that are read.
+    """
+    read = [first_words(text, length) for text in texts]
+    found = rule_statistics(rule, read, rule.match(texts))
+    return round(best_deletion_ratio(1, found.indicative.median), 4)
 
 
 def drawn(
@@ -145,7 +170,7 @@ def supervision_of(
     data: SeedData,
     seed: int,
     *,
-    dropout: float | None = None,
+    training: Training | None = None,
     **options: Any,
 ) -> SeedSupervision:
     """Returns a procedure with the settings of a study.
@@ -154,7 +179,8 @@ def supervision_of(
         config: The settings.
         data: The documents.
         seed: Of all trainings.
-        dropout: Of classifiers; None: what their kind has.
+        training: How classifiers are trained; None: as the settings say, with the
+            dropout of their kind.
         **options: Of `SeedSupervision`, in place of the settings'.
     """
 
@@ -163,14 +189,15 @@ def supervision_of(
             config.encoder,  # type: ignore[arg-type]
             data.reader,
             data.documents.class_names,
-            tokens=data.tokens[data.pool],
-            learning_rate=config.rate,
-            dropout=dropout,
+            idf=data.idf,
+            learning_rate=config.rate if training is None else training.rate,
+            dropout=None if training is None else training.dropout,
+            weight_decay=0.0 if training is None else training.decay,
             seed=own,
         )
 
     given: dict[str, Any] = {
-        "epochs": config.epochs,
+        "epochs": config.epochs if training is None else training.epochs,
         "batch_size": config.batch_size,
         "fraction": config.fraction,
         "iterations": config.iterations,
@@ -182,7 +209,7 @@ def supervision_of(
 
 def run_arm(
     arm: str,
-    config: SeedStudyConfig,
+    config: TunedStudyConfig,
     data: SeedData,
     seed: int,
     folder: pathlib.Path | None,
@@ -204,10 +231,15 @@ def run_arm(
         "select": kind["select"],
         "probe_deletion": deletion_of(kind.get("probe"), data.ratio),
         "deletion": deletion_of(kind.get("final"), data.ratio),
+        "training": config.training(arm),
+        "self_epochs": config.self_epochs,
         **options,
     }
     if kind["select"] == "loss":
         given.setdefault("probe_callbacks", lambda steps: [CyclicRate()])
+        # Two cycles at least.
+        least = max(2 * _CYCLE, given["training"].epochs)
+        given.setdefault("probe_epochs", least)
     rows = np.flatnonzero(data.pool)
     outcome = supervision_of(config, data, seed, **given).fit(
         data.tokens[rows],
@@ -280,7 +312,8 @@ def bootstrap_difference(
     """Returns the mean difference of accuracies in percent, and its standard error.
 
     Seeds are drawn with replacement, and documents within each; both arms of a seed are
-    judged on the same documents.
+    judged on the same documents. As the spread of few seeds that are drawn again is too
+    small by (n - 1) / n, the error is enlarged by the root of that.
 
     Args:
         first: Of each seed, bool, whether documents are right.
@@ -300,7 +333,8 @@ def bootstrap_difference(
         own = [differences[i] for i in rng.integers(number, size=number)]
         means = [each[rng.integers(len(each), size=len(each))].mean() for each in own]
         found.append(float(np.mean(means)))
-    return mean, 100 * float(np.std(found, ddof=1))
+    error = 100 * float(np.std(found, ddof=1))
+    return mean, error * math.sqrt(number / (number - 1)) if number > 1 else error
 
 
 def told_difference(
@@ -324,6 +358,11 @@ def told_difference(
         for row in own
         if field in row and field in known.get(row["seed"], {})
     ]
+    return told_pairs(pairs)
+
+
+def told_pairs(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
+    """Returns `mean ± two standard errors` of pairs of what documents count."""
     if not pairs:
         return ""
     first, second = zip(*pairs, strict=True)
@@ -334,10 +373,11 @@ def told_difference(
 
 
 def tfidf(data: SeedData) -> scipy.sparse.csr_matrix:
-    """Returns tf-idf of words, counted in the pool."""
+    """Returns tf-idf of as many words as classifiers read, counted in the pool."""
     vectorizer = TfidfVectorizer(
         analyzer=words_of, sublinear_tf=True, min_df=2, max_features=30_000
     )
-    texts = data.documents.texts
+    length = data.reader.length
+    texts = [first_words(text, length) for text in data.documents.texts]
     vectorizer.fit([texts[row] for row in np.flatnonzero(data.pool)])
     return vectorizer.transform(texts)

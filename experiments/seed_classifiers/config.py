@@ -7,16 +7,18 @@ import itertools
 from typing import Any
 
 from experiments.kit.grids import Grid
-from experiments.kit.seed_config import ARMS, SeedStudyConfig
+from experiments.kit.seed_config import ARMS, DECAYS, EPOCHS, RATES, TunedStudyConfig
 from experiments.kit.seed_list import PLANTED
 from rlm_tf.command_line.flags import setting
 
-# The comparison; the choice of epochs and rates; fractions (Figure C.1) and deletion
-# ratios (Figure 3.3, bottom); how the pool is kept.
+# The comparison; the choice of epochs, rates and decays; fractions (Figure C.1) and
+# deletion ratios (Figure 3.3, bottom); how the pool is kept.
 STAGES = ("main", "tune", "fractions", "ratios", "pools", "peers")
 POOLS = ("refreshed", "accumulated")
 # Peers that no training of ours is part of.
 PEERS = ("rule", "majority-vote", "snorkel", "cleanlab", "linear-sklearn")
+# Of these, those that a model is fitted in.
+FITTED = PEERS[2:]
 
 
 # Settings that are taken in turn, and what each is in place of.
@@ -25,24 +27,26 @@ LISTS = {
     "ratios": "ratio",
     "epochs_of": "epochs",
     "rates": "rate",
-    "dropouts": "dropout",
+    "decays": "decay",
+    "strengths": "strength",
 }
 
 
 @dataclasses.dataclass(frozen=True)
-class ClassifiersConfig(SeedStudyConfig):
+class ClassifiersConfig(TunedStudyConfig):
     """A grid of runs: every set, arm and seed."""
 
     arms: tuple[str, ...] = setting(tuple(ARMS), f"Some of {', '.join(ARMS)}.")
     stage: str = setting("main", f"Which table runs are in: {', '.join(STAGES)}.")
     pool: str = setting("refreshed", f"Of self-training: {', '.join(POOLS)}.")
     ratio: float = setting(0.0, "Of deletion; 0: the best by Eq. 3.3.")
-    dropout: float = setting(0.0, "Of the classifier's vector of a document.")
     fractions: tuple[float, ...] = setting((), "In turn, in place of --fraction.")
     ratios: tuple[float, ...] = setting((), "In turn, in place of --ratio.")
     epochs_of: tuple[int, ...] = setting((), "In turn, in place of --epochs.")
     rates: tuple[float, ...] = setting((), "In turn, in place of --rate.")
-    dropouts: tuple[float, ...] = setting((), "In turn, in place of --dropout.")
+    decays: tuple[float, ...] = setting((), "In turn, in place of --decay.")
+    strength: float = setting(10.0, "C, of the logistic regression of peers.")
+    strengths: tuple[float, ...] = setting((), "In turn, in place of --strength.")
 
     def variants(self) -> list[ClassifiersConfig]:
         """Returns the same with each of the settings that are to be taken in turn."""
@@ -75,9 +79,10 @@ class ClassifiersConfig(SeedStudyConfig):
         for own in (self.ratio, *self.ratios):
             if not 0 <= own < 1:
                 raise ValueError(f"--ratio must lie in [0, 1), found {own}.")
-        for own in (self.dropout, *self.dropouts):
-            if not 0 <= own < 1:
-                raise ValueError(f"--dropout must lie in [0, 1), found {own}.")
+        if any(not own > 0 for own in (self.strength, *self.strengths)):
+            raise ValueError("--strength and --strengths must be positive.")
+        if any(not own >= 0 for own in self.decays):
+            raise ValueError("--decays must not be negative.")
         if any(not 0 < own <= 1 for own in self.fractions):
             raise ValueError("--fractions must lie in (0, 1].")
         if any(not own > 0 for own in (*self.rates, *self.epochs_of)):
@@ -103,9 +108,16 @@ PRESETS = {
         sets=("20news-coarse",),
         iterations=0,
         stage="tune",
-        epochs_of=(4, 12),
-        rates=(0.003, 0.01),
-        dropouts=(0.0, 0.5),
+        epochs_of=EPOCHS,
+        rates=RATES,
+        decays=DECAYS,
+    ),
+    "tune-peers": dataclasses.replace(
+        _MAIN,
+        sets=("20news-coarse",),
+        arms=FITTED,
+        stage="tune",
+        strengths=(0.1, 1.0, 10.0, 100.0),
     ),
     "fractions": dataclasses.replace(
         _MAIN,

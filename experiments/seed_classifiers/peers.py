@@ -10,7 +10,7 @@ from experiments.kit.seed_procedure import SeedData, tfidf
 from rlm_tf.labelling import majority_vote, seed_votes
 
 
-def peer(arm: str, data: SeedData, seed: int) -> np.ndarray:
+def peer(arm: str, data: SeedData, seed: int, strength: float) -> np.ndarray:
     """Returns predictions for all documents, int `[N]`, -1 where nothing is said.
 
     Args:
@@ -21,6 +21,7 @@ def peer(arm: str, data: SeedData, seed: int) -> np.ndarray:
             labels).
         data: The documents.
         seed: Of what is drawn.
+        strength: C of logistic regression.
     """
     rule = data.documents.rule()
     matches = rule.match(data.documents.texts)
@@ -32,15 +33,17 @@ def peer(arm: str, data: SeedData, seed: int) -> np.ndarray:
     texts = tfidf(data)
     labels = np.where(data.pool, matches.labels, -1)
     if arm == "linear-sklearn":
-        return _learnt(texts, labels)
+        return _learnt(texts, labels, strength)
     if arm == "snorkel":
-        return _learnt(texts, _snorkel(votes, data, seed))
-    return _learnt(texts, _filtered(texts, labels, seed))
+        return _learnt(texts, _snorkel(votes, data, seed), strength)
+    return _learnt(texts, _filtered(texts, labels, seed, strength), strength)
 
 
-def _learnt(texts: scipy.sparse.csr_matrix, labels: np.ndarray) -> np.ndarray:
+def _learnt(
+    texts: scipy.sparse.csr_matrix, labels: np.ndarray, strength: float
+) -> np.ndarray:
     known = labels >= 0
-    model = LogisticRegression(C=10.0, max_iter=500)
+    model = LogisticRegression(C=strength, max_iter=500)
     model.fit(texts[known], labels[known])
     return np.asarray(model.predict(texts))
 
@@ -61,7 +64,7 @@ def _snorkel(votes: np.ndarray, data: SeedData, seed: int) -> np.ndarray:
 
 
 def _filtered(
-    texts: scipy.sparse.csr_matrix, labels: np.ndarray, seed: int
+    texts: scipy.sparse.csr_matrix, labels: np.ndarray, seed: int, strength: float
 ) -> np.ndarray:
     """Returns the labels that cleanlab does not doubt."""
     from cleanlab.filter import find_label_issues
@@ -70,7 +73,7 @@ def _filtered(
     known = np.flatnonzero(labels >= 0)
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     probs = cross_val_predict(
-        LogisticRegression(C=10.0, max_iter=500),
+        LogisticRegression(C=strength, max_iter=500),
         texts[known],
         labels[known],
         cv=folds,

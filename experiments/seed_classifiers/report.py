@@ -17,6 +17,18 @@ from experiments.seed_classifiers.config import PEERS
 
 Row = Mapping[str, Any]
 _BASE = "vanilla"
+# What is asked: an arm, one beside which it differs in one thing, and in which.
+PAIRS = (
+    ("words", "vanilla", "labels of our rule"),
+    ("random-deletion", "standard", "words deleted for the probe"),
+    ("random-deletion", "seed-deletion", "which words"),
+    ("ours-random", "words", "words deleted in training"),
+    ("ours-random", "ours-seeds", "which words"),
+    ("ours-random", "ours-selected", "all labels, not half"),
+    ("ours-random", "random-deletion", "our way and the thesis'"),
+    ("ours-random", "linear-sklearn", "beside the simple peer"),
+    ("ours-random", "oracle", "what right labels alone would give"),
+)
 
 
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
@@ -38,6 +50,8 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     for stage, name in (("fractions", "fraction"), ("ratios", "ratio")):
         if of_stage(rows, stage):
             found[stage] = by_number(of_stage(rows, stage), name)
+    if main and (told := pairs(main)):
+        found["pairs"] = told
     if of_stage(rows, "pools"):
         found["pools"] = pools(rows)
     if of_stage(rows, "tune"):
@@ -82,7 +96,12 @@ def classifiers(rows: Sequence[Row]) -> str:
                 with_deviation([last(row) for row in own], 1),
                 f"{np.mean([last(row, 'macro') for row in own]):.1f}",
                 with_deviation([row["held_out"]["micro"] for row in own], 1),
-                "" if arm == _BASE else told_difference(own, every.get((name, _BASE))),
+                *(
+                    ""
+                    if arm == _BASE
+                    else told_difference(own, every.get((name, _BASE)), bits)
+                    for bits in ("right", "held_out_right")
+                ),
                 TABLE_3_2.get(name, {}).get(arm, ""),
             )
         )
@@ -90,9 +109,30 @@ def classifiers(rows: Sequence[Row]) -> str:
         *("documents of", "arm", "seeds", "noise of what is learnt from, %"),
         *("micro F1, first", "last", "macro F1, last", "held out, micro"),
         f"last, less `{_BASE}`, ± 2 standard errors",
+        f"held out, less `{_BASE}`",
         "the thesis, BERT-base, micro / macro",
     )
     return table(titles, lines, (0, 1))
+
+
+def pairs(rows: Sequence[Row]) -> str:
+    """Returns differences of arms that differ in one thing, or in what is asked."""
+    every = {(name, arm): own for name, arm, own in cells(rows)}
+    lines = []
+    for name in distinct(row["set"] for row in rows):
+        for first, second, what in PAIRS:
+            own, base = every.get((name, first)), every.get((name, second))
+            if own and base:
+                told = (
+                    told_difference(own, base, bits)
+                    for bits in ("right", "held_out_right")
+                )
+                lines.append((name, f"{first} less {second}", what, *told))
+    titles = (
+        *("documents of", "difference", "of", "micro F1, last, ± 2 standard errors"),
+        "held out",
+    )
+    return table(titles, lines, (0, 1, 2)) if lines else ""
 
 
 def _percent(rows: Sequence[Row], *place: str) -> str:
@@ -149,31 +189,36 @@ def pools(rows: Sequence[Row]) -> str:
     return table(titles, lines, (0, 1, 2))
 
 
-_TUNED = ("encoder", "epochs", "rate", "dropout")
+_TUNED = ("encoder", "epochs", "rate", "decay")
+_TUNED_OF_PEERS = ("strength",)
 
 
 def tuned(rows: Sequence[Row]) -> str:
-    """Returns what epochs and rates were chosen by."""
+    """Returns what epochs, rates and decays were chosen by."""
     lines = []
     for of, arm, every in cells(rows):
-        settings = sorted({tuple(r[key] for key in _TUNED) for r in every})
-        for setting in settings:
-            own = [r for r in every if tuple(r[key] for key in _TUNED) == setting]
+        names = _TUNED_OF_PEERS if arm in PEERS else _TUNED
+        for given in distinct(tuple(row[key] for key in names) for row in every):
+            own = [r for r in every if tuple(r[key] for key in names) == given]
+            how = dict(zip(names, given, strict=True))
             lines.append(
                 (
                     of,
                     arm,
-                    setting[0],
-                    setting[1],
-                    f"{setting[2]:g}",
-                    f"{setting[3]:g}",
+                    *(
+                        "" if how.get(key) is None else f"{how[key]:{form}}"
+                        for key, form in (
+                            *(("encoder", ""), ("epochs", "d"), ("rate", "g")),
+                            *(("decay", "g"), ("strength", "g")),
+                        )
+                    ),
                     len(own),
                     with_deviation([last(row) for row in own], 1),
                     f"{np.mean([row['seconds'] for row in own]):.0f}",
                 )
             )
     titles = (
-        *("documents of", "arm", "encoder", "epochs", "rate", "dropout", "seeds"),
+        *("documents of", "arm", "encoder", "epochs", "rate", "decay", "C", "seeds"),
         *("micro F1, first training", "seconds"),
     )
     return table(titles, lines, (0, 1, 2))

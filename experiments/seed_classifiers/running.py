@@ -33,7 +33,7 @@ def runs_of(config: ClassifiersConfig, seeds: list[int]) -> list[Run]:
                 given = dataclasses.asdict(own) | {"sets": name, "arms": arm}
                 for each in LISTS:
                     given.pop(each)
-                settings = {**given, "seed": seed}
+                settings = {**given, **own.training(arm)._asdict(), "seed": seed}
                 found.append(
                     Run(
                         _name(own, name, arm, seed),
@@ -49,10 +49,11 @@ def runs_of(config: ClassifiersConfig, seeds: list[int]) -> list[Run]:
 def _name(config: ClassifiersConfig, name: str, arm: str, seed: int) -> str:
     own = f"{name}-{arm}-seed{seed}"
     if config.stage == "tune":
-        own = (
-            f"tune-{config.encoder}-e{config.epochs}-r{config.rate:g}"
-            f"-d{config.dropout:g}-{own}"
-        )
+        how = config.training(arm)
+        chosen = f"{config.encoder}-e{how.epochs}-r{how.rate:g}-w{how.decay:g}"
+        if arm in PEERS:
+            chosen = f"C{config.strength:g}"
+        own = f"tune-{chosen}-{own}"
     if config.stage == "fractions":
         own = f"fraction{config.fraction:g}-{own}"
     if config.stage == "ratios":
@@ -75,7 +76,7 @@ def _row(
     # Whose trainings there are.
     write_json(folder / "config.json", settings)
     found = (
-        _peer(arm, data, seed)
+        _peer(arm, data, seed, config.strength)
         if arm in PEERS
         else _trained(arm, config, data, seed, folder)
     )
@@ -87,6 +88,7 @@ def _row(
         "arm": arm,
         "seed": seed,
         **{own: getattr(config, own) for own in ("encoder", *LISTS.values(), "pool")},
+        **({} if arm in PEERS else config.training(arm)._asdict()),
         **found,
         "seconds": time.perf_counter() - began,
         "machine": machine.environment()["machine"],
@@ -107,7 +109,6 @@ def _trained(
         seed,
         folder / run_files.TRAININGS,
         pool=config.pool,
-        dropout=config.dropout,
     )
     truth = data.documents.labels
     own = np.full([len(outcome.rounds), len(truth)], -1)
@@ -119,6 +120,7 @@ def _trained(
         "judged": [scores(truth[data.judged], each[data.judged]) for each in own],
         "held_out": scores(truth[out], said),
         "right": packed(own[-1][data.judged] == truth[data.judged]),
+        "held_out_right": packed(said == truth[out]),
     }
 
 
@@ -128,8 +130,8 @@ def _said(model: Any, tokens: np.ndarray) -> np.ndarray:
     return log_probs_of(model, tokens).argmax(axis=1)
 
 
-def _peer(arm: str, data: SeedData, seed: int) -> dict[str, Any]:
-    said = peer(arm, data, seed)
+def _peer(arm: str, data: SeedData, seed: int, strength: float) -> dict[str, Any]:
+    said = peer(arm, data, seed, strength)
     truth = data.documents.labels
     judged = np.where(said < 0, -1, said)
     return {
@@ -137,4 +139,5 @@ def _peer(arm: str, data: SeedData, seed: int) -> dict[str, Any]:
         "judged": [scores(truth[data.judged], judged[data.judged])],
         "held_out": scores(truth[data.held_out], judged[data.held_out]),
         "right": packed(judged[data.judged] == truth[data.judged]),
+        "held_out_right": packed(judged[data.held_out] == truth[data.held_out]),
     }

@@ -21,6 +21,7 @@ class EstimatesConfig(SeedStudyConfig):
     worth_sets: tuple[str, ...] = setting(("ag-news",), "Sets of stage worth.")
     ratio: float = setting(0.0, "Of deletion; 0: the best by Eq. 3.3.")
     least_steps: int = setting(400, "Of a training on few labels, at most 100 passes.")
+    self_epochs: int = setting(4, "Passes of self-training over all documents.")
     folds: int = setting(3, "Probes of cross-fitting.")
     given: int = setting(50, "True labels of an interval.")
     accuracies: tuple[float, ...] = setting(
@@ -44,7 +45,7 @@ class EstimatesConfig(SeedStudyConfig):
             )
         if self.folds < 2:
             raise ValueError(f"--folds must be at least 2, found {self.folds}.")
-        for name in ("given", "draws", "least_steps"):
+        for name in ("given", "draws", "least_steps", "self_epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(
                     f"--{name} must be positive, found {getattr(self, name)}."

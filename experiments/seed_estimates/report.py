@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,10 +11,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
-from experiments.kit.paired import paired_difference
+from experiments.kit.seed_procedure import told_difference
 
 Row = Mapping[str, Any]
 _PROBES = ("plain", "seeds", "random")
+# Of labels that are all of one class.
+_LACKING = {"accuracy": np.nan}
 
 
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
@@ -27,11 +30,17 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
-    makers = {"without": without, "intervals": intervals, "worth": worth}
+    makers = {
+        "without": ("without", without),
+        "intervals": ("intervals", intervals),
+        "calibration": ("intervals", calibration),
+        "worth": ("worth", worth),
+        "crossings": ("worth", crossings),
+    }
     return {
-        name: make(of_stage(rows, name))
-        for name, make in makers.items()
-        if of_stage(rows, name)
+        name: make(of_stage(rows, stage))
+        for name, (stage, make) in makers.items()
+        if of_stage(rows, stage)
     }
 
 
@@ -122,43 +131,118 @@ def worth(rows: Sequence[Row]) -> str:
     lines = []
     for name in distinct(row["set"] for row in rows):
         own = [row for row in rows if row["set"] == name]
-        lines.append((name, "seeds alone", "", *_score([r["seeds"] for r in own]), ""))
+        seeds = [_cell(row, row["seeds"]) for row in own]
+        lines.append((name, "seeds alone", "", *_score(seeds), ""))
         for place, first in enumerate(own[0]["cells"]):
             for kind in [key for key in first if key != "number"]:
-                values = [row["cells"][place].get(kind) for row in own]
-                pairs = [
-                    (value, row["seeds"])
-                    for value, row in zip(values, own, strict=True)
-                    if value is not None
+                cells = [
+                    _cell(row, row["cells"][place][kind])
+                    for row in own
+                    if kind in row["cells"][place]
                 ]
-                lines.append(
-                    (
-                        name,
-                        kind,
-                        first["number"],
-                        *_score([value for value in values if value is not None]),
-                        paired_difference(pairs, 1),
-                    )
-                )
+                told = told_difference(cells, seeds)
+                lines.append((name, kind, first["number"], *_score(cells), told))
     titles = (
         *("documents of", "learnt from", "true labels", "accuracy, held out, %"),
-        *("seeds", "less seeds alone, ± 2 standard errors"),
+        *("seeds", "in the pool, first training, %", "after self-training, %"),
+        "held out, less seeds alone, ± 2 standard errors",
     )
     return table(titles, lines, (0, 1))
 
 
-def _score(values: Sequence[float]) -> tuple[str, int]:
-    return with_deviation(values, 1), len(values)
+def _cell(row: Row, found: Row) -> Row:
+    return {"seed": row["seed"], **found}
+
+
+def _score(cells: Sequence[Row]) -> tuple[str, int, str, str]:
+    first, last = (
+        f"{np.mean([cell[name] for cell in cells]):.1f}" if name in cells[0] else ""
+        for name in ("first", "last")
+    )
+    return with_deviation([c["accuracy"] for c in cells], 1), len(cells), first, last
+
+
+def crossing(rows: Sequence[Row], kind: str = "logistic regression") -> list[float]:
+    """Returns of each seed how many true labels alone are as good as seeds alone.
+
+    Between two numbers that were tried in a line of logarithms; below the least that,
+    and above the most infinite.
+    """
+    found = []
+    for row in rows:
+        level, last = row["seeds"]["accuracy"], None
+        value = math.inf
+        for cell in row["cells"]:
+            if kind not in cell:
+                continue
+            now = (math.log(cell["number"]), cell[kind]["accuracy"])
+            if now[1] >= level:
+                value = math.exp(now[0])
+                if last is not None:
+                    share = (level - last[1]) / (now[1] - last[1])
+                    value = math.exp(last[0] + share * (now[0] - last[0]))
+                break
+            last = now
+        found.append(value)
+    return found
+
+
+def crossings(rows: Sequence[Row]) -> str:
+    """Returns how many labels seeds are worth: median, least and most of the seeds."""
+    lines = []
+    for name in distinct(row["set"] for row in rows):
+        own = [row for row in rows if row["set"] == name]
+        for kind in ("labels", "labels, deletion", "logistic regression"):
+            numbers = sorted(crossing(own, kind))
+            shown = (numbers[(len(numbers) - 1) // 2], numbers[0], numbers[-1])
+            lines.append((name, kind, len(own), *(_number(value) for value in shown)))
+    titles = (
+        *("documents of", "learnt from labels alone by", "seeds"),
+        *("labels as good as seeds, median", "least", "most"),
+    )
+    return table(titles, lines, (0, 1))
+
+
+def _number(value: float) -> str:
+    return "more than were tried" if math.isinf(value) else f"{value:,.0f}"
+
+
+def calibration(rows: Sequence[Row]) -> str:
+    """Returns accuracy, ECE and temperatures of classifiers of intervals."""
+    lines = []
+    for name in distinct(row["set"] for row in rows):
+        own = [row for row in rows if row["set"] == name]
+        temperatures = [
+            cell["temperature"]
+            for row in own
+            for cell in row["intervals"]
+            if cell["confidence"] == "as it is"
+        ]
+        lines.append(
+            (
+                name,
+                len(own),
+                with_deviation([100 * row["accuracy"] for row in own], 1),
+                with_deviation([row["ece"] for row in own], 3),
+                f"{min(temperatures):.2f} to {max(temperatures):.2f}",
+            )
+        )
+    titles = (
+        *("documents of", "seeds", "accuracy in the pool, %", "ECE"),
+        "temperatures, by accuracy",
+    )
+    return table(titles, lines)
 
 
 def _draw(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws how many labels seeds are worth."""
     figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
     numbers = [cell["number"] for cell in rows[0]["cells"]]
-    axes.axhline(np.mean([r["seeds"] for r in rows]), color="#777777", label="seeds")
+    level = np.mean([row["seeds"]["accuracy"] for row in rows])
+    axes.axhline(level, color="#777777", label="seeds")
     for kind in [key for key in rows[0]["cells"][-1] if key != "number"]:
         means = [
-            np.mean([row["cells"][i].get(kind, np.nan) for row in rows])
+            np.mean([row["cells"][i].get(kind, _LACKING)["accuracy"] for row in rows])
             for i in range(len(numbers))
         ]
         axes.plot(numbers, means, marker="o", label=kind)

@@ -18,6 +18,7 @@ from experiments.kit.run_list import Run
 from experiments.kit.seed_procedure import (
     SeedData,
     deletion_of,
+    packed,
     read_split,
     supervision_of,
     tfidf,
@@ -46,6 +47,11 @@ def runs_of(config: EstimatesConfig, seeds: list[int]) -> list[Run]:
     common.pop("worth_sets")
     found = []
     for seed in seeds:
+        # Read once for all stages.
+        splits = {
+            name: functools.cache(functools.partial(read_split, name, config, seed))
+            for name in {*config.sets, *config.worth_sets}
+        }
         for stage in config.stages:
             sets = config.worth_sets if stage == "worth" else config.sets
             for name in sets:
@@ -53,7 +59,7 @@ def runs_of(config: EstimatesConfig, seeds: list[int]) -> list[Run]:
                     Run(
                         f"{stage}-{name}-seed{seed}",
                         {**common, "stage": stage, "sets": name, "seed": seed},
-                        functools.partial(read_split, name, config, seed),
+                        splits[name],
                         functools.partial(
                             _row, config, stage, name, seed, makers[stage]
                         ),
@@ -156,6 +162,7 @@ def _ours(
         select="all",
         deletion=deletion_of(deletion, data.ratio),
         epochs=_epochs(config, labels),
+        self_epochs=config.self_epochs,
     ).fit(
         data.tokens[rows],
         labels,
@@ -259,9 +266,18 @@ def _worth(config: EstimatesConfig, data: SeedData, seed: int) -> dict[str, Any]
     by_seeds = data.labels["words"][rows]
     out = np.flatnonzero(data.held_out)
 
-    def score(outcome: SeedOutcome) -> float:
+    judged = data.judged[rows]
+
+    def score(outcome: SeedOutcome) -> dict[str, Any]:
         said = log_probs_of(outcome.model, data.tokens[out]).argmax(axis=1)
-        return 100 * float(np.mean(said == truth[out]))
+        right = outcome.rounds[:, judged] == truth[rows][judged]
+        return {
+            "accuracy": 100 * float(np.mean(said == truth[out])),
+            "right": packed(said == truth[out]),
+            # Of documents of the pool, before self-training and after.
+            "first": 100 * float(right[0].mean()),
+            "last": 100 * float(right[-1].mean()),
+        }
 
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(rows))
@@ -279,7 +295,10 @@ def _worth(config: EstimatesConfig, data: SeedData, seed: int) -> dict[str, Any]
             model = LogisticRegression(C=10.0, max_iter=500)
             model.fit(texts[rows[given]], own[given])
             said = model.predict(texts[out])
-            cell["logistic regression"] = 100 * float(np.mean(said == truth[out]))
+            cell["logistic regression"] = {
+                "accuracy": 100 * float(np.mean(said == truth[out])),
+                "right": packed(said == truth[out]),
+            }
         both = np.where(own >= 0, own, by_seeds)
         for weight in config.weights:
             weights = np.where(own >= 0, weight, 1.0)

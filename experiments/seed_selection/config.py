@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.kit.grids import Grid
-from experiments.kit.seed_config import SeedStudyConfig
+from experiments.kit.seed_config import TunedStudyConfig
 from experiments.kit.seed_list import PLANTED
 from rlm_tf.command_line.flags import setting
 
 # What a probe is trained with: options of `WordDeletion` ("ratio": True is the set's
-# best), labels flipped at random, a share of the epochs; and how it is asked: on what
-# deletion leaves, or by the mean of passes with dropout.
+# best), labels flipped at random, some epochs alone; and how it is asked: on what
+# deletion leaves, or by the mean of passes with dropout. What else is chosen is that of
+# the arm `standard`, of all alike.
 PROBES: Mapping[str, dict[str, Any]] = {
     "vanilla": {},
     "random-flip": {"flip": True},
@@ -26,14 +27,14 @@ PROBES: Mapping[str, dict[str, Any]] = {
     "dropout": {"dropout": 0.5},
     "mc-dropout-3": {"dropout": 0.5, "passes": 3},
     "mc-dropout-10": {"dropout": 0.5, "passes": 10},
-    "early-1": {"share": 0.125},
-    "early-2": {"share": 0.25},
-    "early-4": {"share": 0.5},
+    "early-1": {"epochs": 1},
+    "early-2": {"epochs": 2},
+    "late-8": {"epochs": 8},
 }
 
 
 @dataclasses.dataclass(frozen=True)
-class SelectionConfig(SeedStudyConfig):
+class SelectionConfig(TunedStudyConfig):
     """A grid of runs: every set, probe and seed."""
 
     probes: tuple[str, ...] = setting(tuple(PROBES), f"Some of {', '.join(PROBES)}.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.paired import less
-from experiments.kit.seed_procedure import told_difference
+from experiments.kit.seed_procedure import told_difference, told_pairs, unpacked
 from experiments.seed_selection.config import PROBES
 from experiments.seed_selection.running import FRACTIONS
 
@@ -55,19 +55,24 @@ def probes(rows: Sequence[Row]) -> str:
                     probe,
                     len(own),
                     with_deviation([100 * half(row) for row in own]),
-                    less(_BASE, _shares(every), _shares(every)[probe], "half_noise"),
+                    "" if probe == _BASE else noise_difference(own, every.get(_BASE)),
                     with_deviation([row["auroc"] for row in own], 3),
                     less(_BASE, every, own, "auroc", digits=3),
                     with_deviation([row["half"]["micro"] for row in own], 1),
                     "" if probe == _BASE else told_difference(own, every.get(_BASE)),
                     with_deviation([100 * row["follows"] for row in own], 1),
+                    f"{100 * np.mean([row['follows_anyway'] for row in own]):.1f}",
+                    ""
+                    if probe == _BASE
+                    else told_difference(own, every.get(_BASE), "followed"),
                 )
             )
     titles = (
         *("documents of", "probe", "seeds", "noise in its half, %"),
         f"less `{_BASE}`, ± 2 standard errors",
         *("AUROC of its confidence", f"less `{_BASE}`", "micro F1 of its half"),
-        *(f"less `{_BASE}`", "follows a seed put in, %"),
+        *(f"less `{_BASE}`", "of the class of a seed that is put in, %"),
+        *("of a word of its own put in, %", f"the former, less `{_BASE}`"),
     )
     return table(titles, lines, (0, 1))
 
@@ -77,13 +82,26 @@ def half(row: Row) -> float:
     return float(row["noise"][FRACTIONS.index(0.5)])
 
 
-def _shares(every: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for probe, own in every.items():
-        found[probe] = [
-            {"seed": row["seed"], "half_noise": 100 * half(row)} for row in own
-        ]
-    return found
+def noise_difference(own: Sequence[Row], base: Sequence[Row] | None) -> str:
+    """Returns noise in a probe's half less that in another's, over documents, too.
+
+    A document counts by whether it is wrong and taken, which over the number taken is
+    the noise: halves of a split are of one size but for rounding.
+    """
+
+    def parts(rows: Sequence[Row]) -> list[Row]:
+        found: list[Row] = []
+        for row in rows:
+            wrong, chosen = unpacked(row["wrong"]), unpacked(row["chosen"])
+            bad = (wrong & chosen) * (len(wrong) / chosen.sum())
+            found.append({"seed": row["seed"], "bad": bad})
+        return found
+
+    known = {row["seed"]: row["bad"] for row in parts(base or ())}
+    pairs = [
+        (row["bad"], known[row["seed"]]) for row in parts(own) if row["seed"] in known
+    ]
+    return told_pairs(pairs)
 
 
 def noise(rows: Sequence[Row]) -> str:

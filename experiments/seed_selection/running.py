@@ -24,19 +24,21 @@ from experiments.kit.seed_procedure import (
 )
 from experiments.seed_selection.config import GRID, PROBES, SelectionConfig
 from rlm_tf.labelling import WordList, random_flip, select_confident
-from rlm_tf.labelling.word_list import PADDING
+from rlm_tf.labelling.word_list import PADDING, UNKNOWN
 from rlm_tf.layers import WordDeletion
 from rlm_tf.models import TextClassifier
 from rlm_tf.models.text_classifiers.stages import log_probs_of
 
 NEEDS = ("name", "set", "probe", "seed", "noise", "auroc", "follows")
+# Whose chosen settings all probes have.
+_ARM = "standard"
 FRACTIONS = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 
 
 def runs_of(config: SelectionConfig, seeds: list[int]) -> list[Run]:
     """Returns a run for each set, probe and seed."""
     found = []
-    common = dataclasses.asdict(config)
+    common = {**dataclasses.asdict(config), **config.training(_ARM)._asdict()}
     for seed in seeds:
         for name in config.sets:
             # One split serves all probes.
@@ -89,10 +91,13 @@ def _judged(
         labels = random_flip(labels, truth, seed=seed)
     tokens, places = data.tokens[rows], data.places["published"][rows]
     deletion = _deletion(kind, data)
-    epochs = max(1, round(kind.get("share", 1.0) * config.epochs))
-    options = {"select": "all", "iterations": 0, "dropout": kind.get("dropout", 0.0)}
+    how = config.training(_ARM)
+    own_how = how._replace(
+        **{name: kind[name] for name in ("epochs", "dropout") if name in kind}
+    )
+    options = {"select": "all", "iterations": 0}
     outcome = supervision_of(
-        config, data, seed, deletion=deletion, epochs=epochs, **options
+        config, data, seed, training=own_how, deletion=deletion, **options
     ).fit(tokens, labels, places=places)
     known = np.flatnonzero(labels >= 0)
     own = labels[known]
@@ -100,7 +105,9 @@ def _judged(
     if kind.get("corrupted") and deletion is not None:
         asked = _left(asked, places[known], deletion, seed)
     log_probs = log_probs_of(outcome.model, asked, passes=kind.get("passes", 1))
-    sure = np.exp(log_probs[np.arange(len(known)), own])
+    # Odds: of a probe that is sure of most, probabilities are alike.
+    mine = log_probs[np.arange(len(known)), own]
+    sure = mine - np.log(np.maximum(-np.expm1(mine), 1e-300))
     wrong = own != truth[known]
     noise = []
     for fraction in FRACTIONS:
@@ -109,7 +116,7 @@ def _judged(
     half = np.full(len(labels), -1)
     chosen = select_confident(sure, own, fraction=config.fraction)
     half[known[chosen]] = own[chosen]
-    trained = supervision_of(config, data, 100 + seed, select="all", iterations=0).fit(
+    trained = supervision_of(config, data, 100 + seed, training=how, **options).fit(
         tokens, half
     )
     said = np.full(len(data.pool), -1)
@@ -119,7 +126,10 @@ def _judged(
         "labelled": len(known),
         "noise": noise,
         "auroc": float(sklearn.metrics.roc_auc_score(~wrong, sure)),
-        "follows": follows(outcome.model, data, seed),
+        **follows(outcome.model, data, seed),
+        # By document, whether its label is wrong and whether it is in the half.
+        "wrong": packed(wrong),
+        "chosen": packed(chosen),
         "half": scores(data.documents.labels[judged], said[judged]),
         "right": packed(said[judged] == data.documents.labels[judged]),
     }
@@ -142,37 +152,53 @@ def _left(
     return np.asarray(transform.without(tf.constant(tokens), ids, 0)[0])
 
 
-def follows(model: TextClassifier, data: SeedData, seed: int) -> float:
-    """Returns how often a prediction becomes the class of a seed that is put in.
+def follows(model: TextClassifier, data: SeedData, seed: int) -> dict[str, Any]:
+    """Returns how often a prediction is the class of a seed that is put in.
 
-    Of held-out documents without a seed that are predicted rightly: a seed of another
-    class, drawn, is put at a place that is drawn.
+    Into held-out documents without a seed one of another class is put, at a place; both
+    are drawn by the split alone, so that all probes of it are asked the same. A word of
+    the document, put there once more, says how often it would have been so anyway.
+
+    Returns:
+        `follows`, `follows_anyway`, shares of documents; `followed`, of each document.
     """
     rng = np.random.default_rng(seed)
     rule, words = data.documents.rule(), data.reader.words
     assert isinstance(words, WordList)
     out = np.flatnonzero(data.held_out)
     texts = [data.documents.texts[row] for row in out]
-    free = rule.match(texts).hits.getnnz(axis=1) == 0
-    said = log_probs_of(model, data.tokens[out]).argmax(axis=1)
-    rows = out[free & (said == data.documents.labels[out])]
+    rows = out[rule.match(texts).hits.getnnz(axis=1) == 0]
     known = {
         seed.text: (seed.class_index, words.ids_of(seed.text))
         for seed in rule.seeds
         if seed.tokens and not seed.is_prefix
     }
     names = [*known]
-    changed, wanted = [], []
+    changed: list[np.ndarray] = []
+    neither: list[np.ndarray] = []
+    wanted = []
     for row in rows.tolist():
         others = [n for n in names if known[n][0] != data.documents.labels[row]]
         index, ids = known[others[rng.integers(len(others))]]
-        own = [token for token in data.tokens[row].tolist() if token != PADDING]
-        at = int(rng.integers(len(own) + 1))
         length = data.tokens.shape[1]
-        new = [*own[:at], *ids, *own[at:]][:length]
-        changed.append(np.pad(new, (0, length - len(new)), constant_values=PADDING))
+        # So that what is put in is read.
+        own = [t for t in data.tokens[row].tolist() if t != PADDING]
+        own = own[: length - len(ids)]
+        at = int(rng.integers(len(own) + 1))
+        mine = own or [UNKNOWN]
+        drawn = [mine[rng.integers(len(mine))] for _ in ids]
+        for put, into in ((ids, changed), (drawn, neither)):
+            new = [*own[:at], *put, *own[at:]]
+            into.append(np.pad(new, (0, length - len(new)), constant_values=PADDING))
         wanted.append(index)
     if not changed:
-        return float("nan")
-    found = log_probs_of(model, np.array(changed, np.int32)).argmax(axis=1)
-    return float(np.mean(found == np.array(wanted)))
+        return {"follows": float("nan"), "follows_anyway": float("nan")}
+    found, anyway = (
+        log_probs_of(model, np.array(tokens, np.int32)).argmax(axis=1) == wanted
+        for tokens in (changed, neither)
+    )
+    return {
+        "follows": float(np.mean(found)),
+        "follows_anyway": float(np.mean(anyway)),
+        "followed": packed(found),
+    }

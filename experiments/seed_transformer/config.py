@@ -18,7 +18,7 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "standard": {"select": "confident"},
     "seed-deletion": {"select": "confident", "probe": "seeds"},
     "random-deletion": {"select": "confident", "probe": "random"},
-    "ours-random": {"select": "all", "final": "random"},
+    "deleted": {"select": "all", "final": "random"},
     "mlm-replace": {"select": "confident", "reads": "replaced"},
     "paraphrase": {"select": "confident", "reads": "paraphrased"},
     "drop-all": {"select": "confident", "dropout": ("all", False)},
@@ -27,7 +27,7 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "drop2d-output": {"select": "confident", "dropout": ("output", True)},
     "drop2d-tokens": {"select": "confident", "dropout": ("tokens", True)},
 }
-MAIN = ("vanilla", "standard", "seed-deletion", "random-deletion", "ours-random")
+MAIN = ("vanilla", "standard", "seed-deletion", "random-deletion", "deleted")
 # Of the same table; the first takes a pass of the masked language model over all
 # documents, the second a file.
 REWRITTEN = ("mlm-replace", "paraphrase")

@@ -83,7 +83,7 @@ def classifier(
     rate = config.dropout
     if dropout is not None and dropout[0] == "all":
         rate = config.arm_dropout
-    own = with_dropout(encoder, rate)
+    own = with_dropout(encoder, rate, seed=seed)
     if dropout is not None and dropout[0] != "all":
         options = encoder.embedding.get_config()
         options.pop("name")

@@ -27,7 +27,7 @@ ABOUT = About(
     "2 h, 1 core",
 )
 _MADE_BY: MadeBy = {
-    "arms": _command("small", "1,2,3,4,5"),
+    "arms": (_command("small", "1,2,3,4,5"), _command("replaced", "1,2,3,4,5")),
     "dropouts": _command("dropouts", "1"),
     "projected": _COMMAND.format(preset="paper", seeds="1"),
 }

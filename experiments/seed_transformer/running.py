@@ -14,16 +14,18 @@ from experiments.kit import machine, run_files
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
 from experiments.kit.seed_documents import SeedDocuments, read_documents
-from experiments.kit.seed_procedure import deletion_of, drawn, packed, scores
+from experiments.kit.seed_procedure import (
+    best_ratio,
+    deletion_of,
+    drawn,
+    packed,
+    scores,
+)
 from experiments.seed_transformer import projecting
 from experiments.seed_transformer.config import ARMS, GRID, TransformerConfig
 from experiments.seed_transformer.encoders import Read, classifier, read_encoder
 from rlm_tf.command_line.json_files import write_json
-from rlm_tf.labelling import (
-    best_deletion_ratio,
-    rule_statistics,
-    seed_pieces,
-)
+from rlm_tf.labelling import SeedRule, seed_pieces
 from rlm_tf.models import (
     SeedSupervision,
     T5Paraphraser,
@@ -49,7 +51,7 @@ class Prepared(NamedTuple):
         labels: int `[N]`, of the published rule.
         places: bool `[N, T]`, seeds of the own label.
         starts: bool `[N, T]`, pieces that begin a word.
-        ratio: Best deletion ratio.
+        published: The rule.
     """
 
     documents: SeedDocuments
@@ -59,7 +61,7 @@ class Prepared(NamedTuple):
     labels: np.ndarray
     places: np.ndarray
     starts: np.ndarray
-    ratio: float
+    published: SeedRule
 
 
 def runs_of(config: TransformerConfig, seeds: list[int]) -> list[Run]:
@@ -115,7 +117,6 @@ def _prepare(config: TransformerConfig, name: str) -> Prepared:
     published = documents.rule("published", "first")
     matches = published.match(documents.texts)
     pieces = seed_pieces(documents.rule(), read.vocabulary, tokens, matches.labels)
-    found = rule_statistics(published, documents.texts, matches)
     return Prepared(
         documents,
         read,
@@ -124,7 +125,7 @@ def _prepare(config: TransformerConfig, name: str) -> Prepared:
         matches.labels,
         pieces.places,
         pieces.starts,
-        round(best_deletion_ratio(1, found.indicative.median), 4),
+        published,
     )
 
 
@@ -146,7 +147,10 @@ def _row(
     held_out = drawn(truth, ~judged, _HELD_OUT / (1 - _JUDGED), rng)
     pool = np.flatnonzero(~held_out)
     read = _rewritten(config, arm, data, seed)
-    outcome = _supervision(config, arm, data, seed).fit(
+    # Of what trainings may see, and as much of it as is read: a word a piece at least.
+    seen = [data.documents.texts[row] for row in pool]
+    ratio = best_ratio(data.published, seen, config.length)
+    outcome = _supervision(config, arm, data, seed, ratio).fit(
         data.tokens[pool],
         data.labels[pool],
         places=data.places[pool],
@@ -172,7 +176,9 @@ def _row(
         "selected_noise": float(wrong.mean()),
         "judged": [scores(truth[judged], each[judged]) for each in rounds],
         "held_out": scores(truth[out], said),
+        "ratio": ratio,
         "right": packed(rounds[-1][judged] == truth[judged]),
+        "held_out_right": packed(said == truth[out]),
         "seconds": time.perf_counter() - began,
         "machine": machine.environment()["machine"],
         "commit": machine.commit(),
@@ -217,7 +223,7 @@ def _rewritten(
 
 
 def _supervision(
-    config: TransformerConfig, arm: str, data: Prepared, seed: int
+    config: TransformerConfig, arm: str, data: Prepared, seed: int, ratio: float
 ) -> SeedSupervision:
     kind = ARMS[arm]
 
@@ -230,8 +236,8 @@ def _supervision(
         probe=functools.partial(make, kind.get("dropout")),
         select=kind["select"],
         fraction=config.fraction,
-        probe_deletion=deletion_of(kind.get("probe"), data.ratio),
-        deletion=deletion_of(kind.get("final"), data.ratio),
+        probe_deletion=deletion_of(kind.get("probe"), ratio),
+        deletion=deletion_of(kind.get("final"), ratio),
         epochs=config.epochs,
         batch_size=config.batch_size,
         iterations=config.iterations,

@@ -28,8 +28,8 @@ def best_deletion_ratio(num_seeds: float, num_indicative: float) -> float:
     check_range(
         name, 1e-12, math.inf, num_seeds=num_seeds, num_indicative=num_indicative
     )
-    share = num_seeds / (num_seeds + num_indicative)
-    return float(math.exp(math.log(share) / num_indicative))
+    # Exact also where either is tiny.
+    return math.exp(-math.log1p(num_indicative / num_seeds) / num_indicative)
 
 
 def seed_deletion_rate(
@@ -64,7 +64,8 @@ def seed_deletion_rate(
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         some_stays = -np.expm1(np.where(n_c > 0, n_c * np.log(p), 0.0))
-    return p**n_s * some_stays
+    # 0.0, and not -0.0, where none does.
+    return p**n_s * some_stays + 0.0
 
 
 def fixed_count_deletion_rate(
@@ -133,7 +134,9 @@ def deletion_counts(
         raise TypeError(f"{name}: `lengths` must be integers, found {n.dtype}.")
     if n.size and n.min() < 0:
         raise ValueError(f"{name}: `lengths` must not be negative, found {n.min()}.")
-    exact = fractions.Fraction(decimal.Decimal(repr(float(ratio))))
+    # Of a NumPy number the shortest decimal of its own precision.
+    written = str(ratio) if isinstance(ratio, np.floating) else repr(float(ratio))
+    exact = fractions.Fraction(decimal.Decimal(written))
     found, places = np.unique(n, return_inverse=True)
     counts = [
         max(min(math.ceil(exact * int(size)), int(size) - keep), 0) for size in found

@@ -6,7 +6,7 @@ import csv
 
 import numpy as np
 
-from rlm_tf.commands.seeds import estimating, looking, running
+from rlm_tf.commands.seeds import estimating, looking, running, training
 from rlm_tf.commands.seeds import report as report_of_seeds
 from rlm_tf.labelling import SeedRule
 
@@ -96,6 +96,16 @@ def test_labels_are_pooled_by_stratum():
     truth = np.full(4000, -1)
     truth[[0, 1, 600]] = 0
     assert estimating.accuracy(labels, truth, [sample])["labels"] == 1
+
+
+def test_few_labels_are_read_often_and_many_documents_seldom():
+    # A handful of labels of many documents: many passes over them, few over all.
+    assert training.passes_over(20, 12_600, 64, True) == (100, 8)
+    assert training.passes_over(9000, 12_600, 64, True) == (8, 8)
+    # A million documents are read once or twice.
+    assert training.passes_over(1000, 1_000_000, 64, True) == (25, 1)
+    assert training.passes_over(900_000, 1_000_000, 64, True) == (1, 1)
+    assert training.passes_over(900, 12_600, 32, False) == (11, 3)
 
 
 def test_tables_hold_ends_of_lines_of_every_kind(tmp_path):

@@ -75,6 +75,13 @@ def test_counts_of_decimals():
     assert deletion_counts([], 0.5).shape == (0,)
 
 
+def test_numbers_of_any_precision_count_as_they_are_written():
+    for ratio in (0.07, np.float32(0.07), np.float64(0.07)):
+        assert deletion_counts([100], ratio) == [7]
+    assert best_deletion_ratio(1, 1e-9) == pytest.approx(np.exp(-1), rel=1e-8)
+    assert not np.signbit(seed_deletion_rate(1.0, 1, 2))
+
+
 def test_mistakes():
     with pytest.raises(ValueError, match="num_indicative"):
         best_deletion_ratio(1, 0)

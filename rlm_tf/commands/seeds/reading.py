@@ -81,7 +81,9 @@ def read_rule(path: str) -> SeedRule:
     try:
         return SeedRule(found)
     except ValueError as error:
-        raise ValueError(f"--seed_words={path}: {error}") from None
+        # Users know the file, and no class of ours.
+        said = str(error).removeprefix(f"{SeedRule.__name__}: ").replace("`", "")
+        raise ValueError(f"--seed_words={path}: {said}") from None
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -102,7 +104,8 @@ def read_labels(path: str, corpus: Corpus, names: tuple[str, ...]) -> np.ndarray
             or a label is no class.
     """
     header, rows = read_table(path)
-    id_at, label_at = column(path, header, "id"), column(path, header, "label")
+    name = f"--labels={path}"
+    id_at, label_at = column(name, header, "id"), column(name, header, "label")
     places = {own: place for place, own in enumerate(corpus.ids)}
     found = np.full(len(corpus.ids), -1)
     for row in rows:

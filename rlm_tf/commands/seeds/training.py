@@ -42,6 +42,9 @@ from rlm_tf.training import LinearRate
 
 # Passes, and steps of the labelled documents, at least; passes at most.
 _EPOCHS, _STEPS, _MOST_EPOCHS = 8, 400, 100
+# Of many documents there are fewer passes: steps of the first training, and of each on
+# all documents.
+_MOST_STEPS, _MOST_OWN_STEPS = 10_000, 2000
 # Of encoders that were trained before.
 _ENCODER_EPOCHS, _ENCODER_STEPS, _ENCODER_RATE, _ENCODER_DROPOUT = 3, 300, 1e-3, 0.1
 _WARM_UP = 0.06
@@ -82,7 +85,8 @@ class Trainer:
 
     Attributes:
         ratio: Share of words that is deleted; None: none by number.
-        epochs: Of each training.
+        epochs: Of the training on labels.
+        self_epochs: Of each on its own predictions.
         prepared: The documents.
     """
 
@@ -133,16 +137,14 @@ class Trainer:
                 best = best_deletion_ratio(1, max(found.indicative.median, 1.0))
                 self.ratio = round(best, 4)
             self.deletion = {"ratio": self.ratio}
-        labelled = int((self.labels >= 0).sum())
-        steps = -(-labelled // settings.batch_size)
-        least, most = (
-            (_EPOCHS, _STEPS)
-            if self._is_of_words
-            else (_ENCODER_EPOCHS, _ENCODER_STEPS)
+        epochs, own = passes_over(
+            int((self.labels >= 0).sum()),
+            len(texts),
+            settings.batch_size,
+            self._is_of_words,
         )
-        self.epochs = settings.epochs or min(
-            max(least, -(-most // steps)), _MOST_EPOCHS
-        )
+        self.epochs = settings.epochs or epochs
+        self.self_epochs = settings.epochs or own
 
     def _prepare(self, texts: list[str]) -> Prepared:
         reader = self.reader
@@ -196,7 +198,7 @@ class Trainer:
                 seed=seed,
             )
         model = TextClassifier(
-            PooledEncoder(with_dropout(self._trained, _ENCODER_DROPOUT)),
+            PooledEncoder(with_dropout(self._trained, _ENCODER_DROPOUT, seed=seed)),
             len(self.rule.class_names),
             dropout=_ENCODER_DROPOUT,
             reader=self.reader,
@@ -222,6 +224,7 @@ class Trainer:
             select="all",
             deletion=deletion,
             epochs=self.epochs,
+            self_epochs=self.self_epochs,
             batch_size=settings.batch_size,
             iterations=iterations,
             callbacks=self._callbacks,
@@ -234,7 +237,8 @@ class Trainer:
         """Trains on all labels, words deleted, and then on its own predictions."""
         iterations = self.settings.iterations
         print(
-            f"training: 1 + {iterations} times {number_of('epoch', self.epochs)}",
+            f"training: {number_of('epoch', self.epochs)} of labels, then {iterations} "
+            f"times {number_of('epoch', self.self_epochs)} of its own predictions, too",
             flush=True,
         )
         return self._fit(self._supervision(iterations, self.deletion), self.folder)
@@ -312,6 +316,30 @@ class Trainer:
             weights=weights,
             folder=folder,
         )
+
+
+def passes_over(
+    labelled: int, documents: int, batch_size: int, is_of_words: bool
+) -> tuple[int, int]:
+    """Returns epochs of labelled documents, and of each training on all of them.
+
+    Args:
+        labelled: How many have a label.
+        documents: How many there are.
+        batch_size: Of them.
+        is_of_words: Whether nothing was trained before.
+    """
+    least, wanted = (
+        (_EPOCHS, _STEPS) if is_of_words else (_ENCODER_EPOCHS, _ENCODER_STEPS)
+    )
+    steps = -(-labelled // batch_size)
+    epochs = min(max(least, -(-wanted // steps)), _MOST_EPOCHS)
+    # However few have labels, all documents are many.
+    all_steps = -(-documents // batch_size)
+    return (
+        min(epochs, -(-_MOST_STEPS // steps)),
+        min(least, -(-_MOST_OWN_STEPS // all_steps)),
+    )
 
 
 def _rows(reader: TextReader, texts: list[str]) -> np.ndarray:

@@ -74,8 +74,10 @@ class SeedSupervision:
         probe_deletion: Options of `WordDeletion` for the probe; None: no deletion.
         corrupted: Whether it then judges what is left of documents, not all of them.
         deletion: Likewise, for what is trained on selected labels.
-        epochs: Of each training.
+        epochs: Of the training on selected labels.
         probe_epochs: Of the probe; None: `epochs`.
+        self_epochs: Of each training of `iterations`, which has many more documents
+            where labels are few; None: `epochs`.
         batch_size: Documents of a batch.
         iterations: R, of self-training.
         last_share: Of the pool that the last iteration learns from; that of the r-th is
@@ -108,6 +110,7 @@ class SeedSupervision:
         deletion: Mapping[str, Any] | None = None,
         epochs: int = 4,
         probe_epochs: int | None = None,
+        self_epochs: int | None = None,
         batch_size: int = 32,
         iterations: int = 5,
         last_share: float = 1.0,
@@ -126,6 +129,7 @@ class SeedSupervision:
         for argument, value, least in (
             ("epochs", epochs, 1),
             ("probe_epochs", epochs if probe_epochs is None else probe_epochs, 1),
+            ("self_epochs", epochs if self_epochs is None else self_epochs, 1),
             ("batch_size", batch_size, 1),
             ("iterations", iterations, 0),
             ("passes", passes, 1),
@@ -142,6 +146,7 @@ class SeedSupervision:
         self.deletion = deletion
         self.epochs = epochs
         self.probe_epochs = probe_epochs or epochs
+        self.self_epochs = self_epochs or epochs
         self.batch_size = batch_size
         self.iterations = iterations
         self.last_share = last_share
@@ -233,7 +238,11 @@ class SeedSupervision:
             if np.mean(rounds[-1] != rounds[-2]) < self.stop_below:
                 break
         return SeedOutcome(
-            model, said.probs, selected, confidence, np.array(rounds, np.int32)
+            model,
+            said.probs.astype(np.float32),
+            selected,
+            confidence,
+            np.array(rounds, np.int32),
         )
 
     def cross_fitted(
@@ -343,7 +352,7 @@ class SeedSupervision:
         if self.select == "loss":
             scores = normalised_loss_scores(said.losses)
         else:
-            scores = said.probs[np.arange(len(rows)), labels].astype(np.float64)
+            scores = said.probs[np.arange(len(rows)), labels]
         chosen = select_confident(
             scores, labels, fraction=self.fraction, per_class=self.per_class
         )
@@ -369,14 +378,15 @@ class SeedSupervision:
         folder: pathlib.Path | None,
     ) -> tuple[TextClassifier, Said]:
         seed = self._seed(number)
+        epochs = self.epochs if number == 1 else self.self_epochs
         batches = data.batches(rows, labels, self.batch_size, seed, self.deletion)
         return train(
             functools.partial(self.classifier, seed),
             batches,
-            self.epochs,
+            epochs,
             data.tokens,
             None if folder is None else folder / f"training{number}",
-            others=self._others(batches, self.epochs, self.callbacks),
+            others=self._others(batches, epochs, self.callbacks),
         )
 
     def _others(

@@ -32,6 +32,16 @@ def test_the_same_is_computed_and_dropout_acts(options):
     assert np.any(given.get_weights()[0])
 
 
+def test_masks_are_of_a_seed():
+    given = encoder()
+    found = [
+        np.array(with_dropout(given, 0.4, seed=seed)(_TOKENS, training=True))
+        for seed in (1, 1, 2)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[0] - found[2]).max() > 1e-3
+
+
 @pytest.mark.parametrize("embeddings", ["shared", "separate", "disentangled"])
 def test_a_detector_keeps_its_embeddings(embeddings):
     model = Electra(encoder(), encoder(seed=5), embeddings=embeddings)

@@ -64,11 +64,12 @@ def test_stages_of_the_procedure(monkeypatch):
         deletion={"ratio": 0.0, "seeds": "only"},
         epochs=3,
         probe_epochs=2,
+        self_epochs=1,
         iterations=2,
         seed=7,
     )
     found = procedure.fit(tokens, labels, places=places)
-    assert [epochs for _, epochs, *_ in seen] == [2, 3, 3, 3]
+    assert [epochs for _, epochs, *_ in seen] == [2, 3, 1, 1]
     assert [watched for *_, watched, _ in seen] == [True, False, False, False]
     assert [seed for *_, seed in seen] == [7000, 7001, 7002, 7003]
     labelled = np.flatnonzero(labels >= 0)
