@@ -33,7 +33,7 @@ _PUBLISHED = (
     _command("published", "1").replace(
         "--seeds", f"--arms={arms} --tasks={tasks} --seeds"
     )
-    for arms, tasks in (("none,mlm", "cola,rte,mrpc"), ("imm-k5", "cola"))
+    for arms, tasks in (("none,mlm", "cola,rte,mrpc"), ("imm-k5", "cola,rte,mrpc"))
 )
 _ALL = (_SMALL, _WHOLE, *_PUBLISHED)
 _MADE_BY: MadeBy = {
