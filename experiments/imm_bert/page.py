@@ -33,7 +33,10 @@ _PUBLISHED = (
     _command("published", "1").replace(
         "--seeds", f"--arms={arms} --tasks={tasks} --seeds"
     )
-    for arms, tasks in (("none,mlm", "cola,rte,mrpc"), ("imm-k5", "cola,rte,mrpc"))
+    for arms, tasks in (
+        ("none,mlm", "cola,rte,mrpc"),
+        ("imm-k5", "cola,rte,mrpc,sst2-tenth,ag-news-300"),
+    )
 )
 _ALL = (_SMALL, _WHOLE, *_PUBLISHED)
 _MADE_BY: MadeBy = {
