@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from rlm_tf.command_line.flags import setting
@@ -220,21 +221,9 @@ def check_pretrain_settings(settings: PretrainSettings) -> None:
     check_text_file("text", settings.text, embedded=True)
     check_text_file("valid", settings.valid)
     _check_common(settings)
-    if settings.objective not in OBJECTIVES:
-        raise ValueError(
-            f"--objective must be one of {', '.join(OBJECTIVES)}; found "
-            f"{settings.objective!r}."
-        )
-    if settings.embeddings not in EMBEDDINGS:
-        raise ValueError(
-            f"--embeddings must be one of {', '.join(EMBEDDINGS)}; found "
-            f"{settings.embeddings!r}."
-        )
-    if settings.variant not in VARIANTS:
-        raise ValueError(
-            f"--variant must be one of {', '.join(VARIANTS)}; found "
-            f"{settings.variant!r}."
-        )
+    _check_choice(settings, "objective", OBJECTIVES)
+    _check_choice(settings, "embeddings", EMBEDDINGS)
+    _check_choice(settings, "variant", VARIANTS)
     if settings.variant == "electra" and settings.objective != "electra":
         raise ValueError(
             "--variant=electra is of --objective=electra; found "
@@ -275,6 +264,14 @@ def check_pretrain_settings(settings: PretrainSettings) -> None:
         )
 
 
+def _check_choice(settings: Any, name: str, known: Sequence[str]) -> None:
+    value = getattr(settings, name)
+    if value not in known:
+        raise ValueError(
+            f"--{name} must be one of {', '.join(known)}; found {value!r}."
+        )
+
+
 def _check_dropout(rate: float | None) -> None:
     if rate is not None and not 0 <= rate < 1:
         raise ValueError(f"--dropout must lie in [0, 1), found {rate}.")
@@ -302,11 +299,7 @@ def check_classifier_settings(settings: ClassifierSettings) -> None:
     check_given("rlm_tf classifier", settings, "train", "output_dir")
     check_text_file("text", settings.text, embedded=True)
     _check_examples(settings)
-    if settings.objective not in OBJECTIVES:
-        raise ValueError(
-            f"--objective must be one of {', '.join(OBJECTIVES)}; found "
-            f"{settings.objective!r}."
-        )
+    _check_choice(settings, "objective", OBJECTIVES)
     if (settings.steps is None) != (settings.epochs is None):
         raise ValueError(
             "--steps and --epochs go together: give both in place of --minutes, or "
@@ -393,11 +386,7 @@ def _check_common(settings: Any) -> None:
         raise ValueError(
             f"--output_dir={settings.output_dir} is a file; expected a folder."
         )
-    if settings.strategy not in _STRATEGIES:
-        raise ValueError(
-            f"--strategy must be one of {', '.join(_STRATEGIES)}; found "
-            f"{settings.strategy!r}."
-        )
+    _check_choice(settings, "strategy", _STRATEGIES)
     _check_numbers(settings, {"seed": (0, math.inf)})
 
 

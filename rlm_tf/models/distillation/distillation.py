@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -12,7 +12,7 @@ from rlm_tf.distillation import Strategy, TaughtStrategy, Views
 from rlm_tf.metrics.declared import declared
 from rlm_tf.models.distillation.finite_teachers import check_finite_teacher
 from rlm_tf.models.distillation.layer_paths import layer_at
-from rlm_tf.models.distillation.preparation import prepare
+from rlm_tf.models.distillation.preparation import Batches, prepare
 from rlm_tf.models.distillation.rotated import images_apart, with_rotations
 from rlm_tf.models.distillation.strategies import (
     term_names,
@@ -33,7 +33,6 @@ from rlm_tf.objective_model.term import (
     TermSpec,
     check_coefficient,
 )
-from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.untracked import Untracked
 
 _OUTPUT = "output"
@@ -216,7 +215,7 @@ class Distillation(ObjectiveModel):
 
     def prepare(
         self,
-        batches: Iterable[Any] | ResumableBatches,
+        batches: Batches,
         *,
         epochs: int | None = None,
         optimizer: keras.optimizers.Optimizer | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -13,6 +13,8 @@ from rlm_tf.checks import check_integer
 from rlm_tf.distillation import TaughtStrategy
 from rlm_tf.training.resumable_batches import ResumableBatches
 
+# What one pass is, or what is of another epoch in each.
+Batches: TypeAlias = Iterable[Any] | ResumableBatches
 # The teacher's features of a batch, and those of its views, by strategy.
 Features = Callable[[Any], Mapping[str, tuple[tf.Tensor, tf.Tensor | None]]]
 
@@ -21,7 +23,7 @@ def prepare(
     name: str,
     strategies: Mapping[str, TaughtStrategy],
     features: Features,
-    batches: Iterable[Any] | ResumableBatches,
+    batches: Batches,
     epochs: int | None,
     optimizer: keras.optimizers.Optimizer | None,
 ) -> dict[str, list[float]]:
