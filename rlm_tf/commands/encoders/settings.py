@@ -366,11 +366,8 @@ def _check_examples(settings: FinetuneSettings | ClassifierSettings) -> None:
         {"epochs": (1, math.inf), "length": (8, math.inf), "batch_size": (1, math.inf)},
     )
     _check_positive(settings, "minutes", "learning_rate", "clip_norm")
-    pooling = getattr(settings, "pooling", "mean")
-    if pooling not in POOLINGS:
-        raise ValueError(
-            f"--pooling must be one of {', '.join(POOLINGS)}; found {pooling!r}."
-        )
+    if isinstance(settings, FinetuneSettings):
+        _check_choice(settings, "pooling", POOLINGS)
     decay = getattr(settings, "rate_decay", 1.0)
     if not 0 < decay <= 1:
         raise ValueError(f"--rate_decay must lie in (0, 1], found {decay}.")
