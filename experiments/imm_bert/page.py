@@ -35,7 +35,7 @@ _PUBLISHED = (
     )
     for arms, tasks in (
         ("none,mlm", "cola,rte,mrpc"),
-        ("imm-k5", "cola,rte,mrpc,sst2-tenth,ag-news-300"),
+        ("imm-k5", "cola,rte,mrpc,sst2-tenth,ag-news-300,ag-news-1000"),
     )
 )
 _ALL = (_SMALL, _WHOLE, *_PUBLISHED)
