@@ -35,6 +35,7 @@ _PUBLISHED = (
     )
     for arms, tasks in (
         ("none,mlm", "cola,rte,mrpc"),
+        ("mlm", "ag-news-300"),
         ("imm-k5", "cola,rte,mrpc,sst2-tenth,ag-news-300,ag-news-1000"),
     )
 )

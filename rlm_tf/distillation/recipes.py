@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 import numpy.typing as npt
@@ -26,9 +26,10 @@ from rlm_tf.distillation.relations import (
 )
 from rlm_tf.distillation.strategy import Strategy
 from rlm_tf.distillation.taught import FactorTransfer, SelfSupervised
-from rlm_tf.objective_model.term import Coefficient
 
-Losses = list[tuple[Strategy, Coefficient]]
+# A number, or a schedule of the optimiser's step.
+Weight: TypeAlias = float | keras.optimizers.schedules.LearningRateSchedule
+Losses = list[tuple[Strategy, Weight]]
 ARMS = ("standard", "soteacher")
 
 
@@ -125,7 +126,7 @@ def recipe(
     if name == "kd":
         return Recipe([(KD(4.0), 0.5)], 0.5)
     if name == "dkd":
-        weight: Coefficient = 1.0
+        weight: Weight = 1.0
         if warm_up:
             weight = keras.optimizers.schedules.PolynomialDecay(0.0, warm_up, 1.0)
         return Recipe([(DecoupledKD(1.0, 6.0, 4.0), weight)])
