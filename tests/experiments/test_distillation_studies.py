@@ -110,7 +110,7 @@ def test_hours_of_the_published_schedules(preset, monkeypatch):
     assert found["hours"][student] == pytest.approx(expected)
     row = {"name": "project", "role": "projected", "data": config.data, **found}
     table = digits_report.tables([row])["projected"]
-    assert f"| {config.data} | teacher, soteacher |" in table
+    assert f"| {config.data} | teacher, soteacher-authors |" in table
 
 
 @pytest.mark.parametrize("name", ["shufflenet-v2", "resnet18", "resnet32x4"])
