@@ -195,8 +195,11 @@ def _linear(
                 scales += soft.scales(h)
             for soft, h in owned:
                 values = soft.subtracted(values, found.sums, scales, h)
-            pull = _overwritten if len(pools) == 1 else _added
-            values, scales = pull(several, pools, of_pools, values, scales, g)
+            members = list(zip(several, pools, of_pools, strict=True))
+            if len(members) == 1:
+                values, scales = _overwritten(*members[0], values, scales, g)
+            else:
+                values, scales = _added(members, values, scales)
             gradients = pull_back(
                 x,
                 kernel,
@@ -241,9 +244,9 @@ def _pool(
 
 
 def _overwritten(
-    several: Sequence[Groups],
-    pools: Sequence[Pool],
-    upstream: Sequence[tf.Tensor],
+    groups: Groups,
+    pool: Pool,
+    induced: tf.Tensor,
     values: tf.Tensor,
     scales: tf.Tensor,
     g: tf.Tensor,
@@ -252,7 +255,6 @@ def _overwritten(
 
     Rows of a group then hold their whole gradient but for 1/s; none of them is alone.
     """
-    (groups,), (pool,), (induced,) = several, pools, upstream
     rows = groups.rows[:, tf.newaxis]
     shift = tf.gather(g, groups.rows)
     members = pool.shifted_cotangent(induced, shift)
@@ -263,21 +265,18 @@ def _overwritten(
 
 
 def _added(
-    several: Sequence[Groups],
-    pools: Sequence[Pool],
-    upstream: Sequence[tf.Tensor],
+    members: Sequence[tuple[Groups, Pool, tf.Tensor]],
     values: tf.Tensor,
     scales: tf.Tensor,
-    g: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the same of several, where a row may be in groups of some, or alone."""
-    del g
-    rows = tf.concat([groups.rows for groups in several], 0)[:, tf.newaxis]
+    rows = tf.concat([groups.rows for groups, *_ in members], 0)[:, tf.newaxis]
     ones = tf.ones_like(rows[:, 0], scales.dtype)
     own = tf.tensor_scatter_nd_update(tf.zeros_like(scales), rows, ones) > 0
     ones = tf.ones_like(scales)
     values *= tf.where(own, scales, ones)[:, tf.newaxis]
-    for groups, pool, induced in zip(several, pools, upstream, strict=True):
-        members = pool.cotangent(induced)
-        values = tf.tensor_scatter_nd_add(values, groups.rows[:, tf.newaxis], members)
+    for groups, pool, induced in members:
+        values = tf.tensor_scatter_nd_add(
+            values, groups.rows[:, tf.newaxis], pool.cotangent(induced)
+        )
     return values, tf.where(own, ones, scales)

@@ -163,6 +163,17 @@ def test_joint_loss_equals_the_two_losses(rng, use_bias, bank):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+def _sparse(rng):
+    """Two distributions, of a base and some words."""
+    return SparseProbs(
+        tf.constant([[0.7], [0.5]], tf.float64),
+        tf.constant(rng.dirichlet(np.ones(9), 1)),
+        tf.constant([0, 1, 1], tf.int64),
+        tf.constant([3, 3, 8], tf.int64),
+        tf.constant([0.3, 0.2, 0.3], tf.float64),
+    )
+
+
 @pytest.mark.parametrize("use_bias", [True, False])
 @pytest.mark.parametrize("of_logits", [True, False])
 def test_rows_alone_are_groups_of_one(rng, use_bias, of_logits):
@@ -172,13 +183,7 @@ def test_rows_alone_are_groups_of_one(rng, use_bias, of_logits):
     variables = [x, kernel] + ([bias] if use_bias else [])
     targets = tf.constant(rng.integers(9, size=8), tf.int32)
     groups = _groups(rng)
-    probs = SparseProbs(
-        tf.constant([[0.7], [0.5]], tf.float64),
-        tf.constant(rng.dirichlet(np.ones(9), 1)),
-        tf.constant([0, 1, 1], tf.int64),
-        tf.constant([3, 3, 8], tf.int64),
-        tf.constant([0.3, 0.2, 0.3], tf.float64),
-    )
+    probs = _sparse(rng)
     rows = np.array([4, 1], np.int32)
     apart = groups._replace(alone=probs.at(rows, 8))
     together = Groups(
@@ -225,13 +230,7 @@ def test_several_restricted_models_add_up_in_one_softmax(rng, of_logits, main):
     kernel = tf.Variable(rng.normal(size=(9, 4)))
     bias = tf.Variable(rng.normal(size=9))
     variables, targets = [x, kernel, bias], tf.constant(rng.integers(9, size=8))
-    probs = SparseProbs(
-        tf.constant([[0.7], [0.5]], tf.float64),
-        tf.constant(rng.dirichlet(np.ones(9), 1)),
-        tf.constant([0, 1, 1], tf.int64),
-        tf.constant([3, 3, 8], tf.int64),
-        tf.constant([0.3, 0.2, 0.3], tf.float64),
-    )
+    probs = _sparse(rng)
     pairs = Groups(
         np.array([2, 7], np.int32), np.array([0, 0]), rng.dirichlet(np.ones(9), 1)
     )

@@ -13,7 +13,6 @@ from rlm_tf.command_line.flags import setting
 from rlm_tf.commands.settings import EMBEDDED, check_given, check_text_file
 
 OBJECTIVES = ("electra", "masked")
-# As in `rlm_tf.models.Electra`, likewise.
 EMBEDDINGS = ("disentangled", "separate", "shared")
 VARIANTS = ("thesis", "electra")
 # As in `rlm_tf.models.SequenceClassifier`, which takes seconds to import.
