@@ -90,15 +90,20 @@ def scored_rows(rows: Sequence[Row]) -> list[Row]:
 
 def projections(rows: Sequence[Row]) -> str:
     """Returns seconds of a step at the paper's size, and hours of its tasks."""
-    names = [*rows[0]["hours"]]
+    epochs, lengths = rows[0]["epochs"], [*rows[0]["step_seconds"]]
     lines = [
         (
             row["arm"],
             f"{row['layers']} x {row['width']}",
-            f"{row['step_seconds']:.1f}",
-            *(f"{row['hours'][name]:,.1f}" for name in names),
+            *(f"{row['step_seconds'][length]:.1f}" for length in lengths),
+            *(f"{row['hours'][name]:,.1f}" for name in epochs),
         )
         for row in rows
     ]
-    titles = ("arm", "layers x width", "seconds of a step")
-    return table((*titles, *(f"hours of {name}" for name in names)), lines)
+    titles = (
+        "arm",
+        "layers x width",
+        *(f"seconds of a step, {length} pieces a row" for length in lengths),
+        *(f"hours of {name}, {number} epochs" for name, number in epochs.items()),
+    )
+    return table(titles, lines)

@@ -64,6 +64,12 @@ class Recipe(NamedTuple):
     length: int | None = None
 
 
+def epochs_of(recipe: Recipe, steps: int) -> int:
+    """Returns how many epochs of so many steps a recipe has."""
+    own = min(max(-(-recipe.steps // steps), _LEAST_EPOCHS), _MOST_EPOCHS)
+    return recipe.epochs or own
+
+
 class _Look(keras.callbacks.Callback):
     """Logs the metric that counts on held-out examples, after each epoch."""
 
@@ -163,8 +169,7 @@ def finetune(
             return LabelledBatches(texts, vocabulary, length, size, seed=seed)
 
     train = batched(examples.train)
-    epochs = min(max(-(-recipe.steps // train.steps), _LEAST_EPOCHS), _MOST_EPOCHS)
-    epochs = recipe.epochs or epochs
+    epochs = epochs_of(recipe, train.steps)
     steps = epochs * train.steps
     looks: list[keras.callbacks.Callback] = []
     keep = KeepBest("val_accuracy", "max", ties="last")

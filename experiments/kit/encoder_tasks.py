@@ -19,7 +19,7 @@ from rlm_tf.commands.encoders.examples import (
 from rlm_tf.data import LabelledTexts, load_ag_news, load_corpus, load_glue
 
 # Share of the training examples that epochs and rates are chosen on.
-_HELD_OUT = 0.1
+HELD_OUT = 0.1
 
 
 def _spearman(labels: np.ndarray, said: np.ndarray) -> float:
@@ -55,7 +55,7 @@ def read_task(name: str, seed: int) -> Examples:
         is_share = isinstance(task.train, float)
         number = round(task.train * len(train)) if is_share else int(task.train)
         train = train.sample(number, seed)
-    kept, held = train.split(_HELD_OUT, seed)
+    kept, held = train.split(HELD_OUT, seed)
     return Examples(kept, held, test, [])
 
 

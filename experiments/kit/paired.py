@@ -46,8 +46,8 @@ def less(
 ) -> str:
     """Returns how far a number of rows is above that of another group's, seed by seed.
 
-    Of one row beside several it is the difference of the means that a table shows, and
-    has no error.
+    Seeds count that both have; of one there is no error, and of several beside it the
+    number is not the difference of the means that a table shows.
 
     Args:
         base: Name of the other group; if there is none, or these are it, nothing is
@@ -67,9 +67,5 @@ def less(
     if own is groups.get(base):
         return ""
     known = {row["seed"]: at(row) for row in groups.get(base, [])}
-    if known and 1 in (len(own), len(known)) and len(own) != len(known):
-        first, second = [at(row) for row in own], [*known.values()]
-        means = float(np.mean(first)), float(np.mean(second))
-        return paired_difference([means], digits)
     pairs = [(at(row), known[row["seed"]]) for row in own if row["seed"] in known]
     return paired_difference(pairs, digits)

@@ -94,21 +94,17 @@ def _less(base: str, arms: Mapping[str, Sequence[Row]], arm: str, metric: str) -
     if arm == base or base not in arms:
         return ""
 
-    def of(name: str) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = {}
-        for row in arms[name]:
-            found.setdefault(row["seed"], set()).add(row.get("restart", 0))
-        return found
+    def of(name: str) -> set[tuple[int, int]]:
+        return {(row["seed"], row.get("restart", 0)) for row in arms[name]}
 
-    groups = {}
-    for name, other in ((arm, of(base)), (base, of(arm))):
-        kept = [
-            row
-            for row in arms[name]
-            # Of a seed that the other has not at all, every one.
-            if row.get("restart", 0) in other.get(row["seed"], {row.get("restart", 0)})
-        ]
-        groups[name] = _by_seeds(kept, metric)
+    both = of(arm) & of(base)
+    groups = {
+        name: _by_seeds(
+            [row for row in arms[name] if (row["seed"], row.get("restart", 0)) in both],
+            metric,
+        )
+        for name in (arm, base)
+    }
     return less(base, groups, groups[arm], "score", digits=1)
 
 

@@ -31,7 +31,15 @@ import tensorflow as tf
 from rlm_tf.command_line.json_files import write_json
 from rlm_tf.data import Vocabulary
 from rlm_tf.restricted import KneserNey, write_arpa
-from tests.compatibility import arrays, cases, names, old_run, stopped_run
+from tests.compatibility import (
+    arrays,
+    cases,
+    inputs,
+    names,
+    old_run,
+    stopped_run,
+    uses,
+)
 from tests.compatibility.cases import Case
 from tests.compatibility.shelf import Shelf
 
@@ -97,19 +105,19 @@ def _make_parts() -> None:
     """Writes the parts that are in no file yet to one more file."""
     files = sorted(arrays.FILES.glob("parts_*.keras"))
     kept = {name for file in files for name in keras.saving.load_model(file).names}
-    made = {name: p for name, p in cases.parts().items() if name not in kept}
+    made = {name: p for name, p in uses.parts().items() if name not in kept}
     if not made:
         return
     file_name = f"parts_{len(files)}"
     for name, part in made.items():
-        cases.USES[name](part)
+        uses.USES[name](part)
     path = arrays.FILES / f"{file_name}.keras"
     Shelf(made).save(path)
     _compress(path)
     loaded = keras.saving.load_model(path)
     found: dict[str, np.ndarray] = {}
     for name in made:
-        found |= arrays.flat(name, cases.USES[name](getattr(loaded, name)))
+        found |= arrays.flat(name, uses.USES[name](getattr(loaded, name)))
     arrays.write(file_name, found)
 
 
@@ -121,9 +129,9 @@ def _make_tables() -> None:
     write_arpa(bigram, cases.WORDS, arrays.FILES / "bigram.arpa")
     found = {
         "kneser_ney": KneserNey.load(arrays.FILES / "kneser_ney.npz").log_probs(
-            cases.CONTEXTS
+            inputs.CONTEXTS
         ),
-        "bigram": bigram.log_probs(cases.CONTEXTS[:, :1]),
+        "bigram": bigram.log_probs(inputs.CONTEXTS[:, :1]),
     }
     arrays.write("tables", {name: np.array(value) for name, value in found.items()})
     for rule, tokens in cases.TOKENS.items():

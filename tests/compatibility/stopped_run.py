@@ -16,7 +16,7 @@ import numpy as np
 from rlm_tf import averaging, models, restricted, training
 from rlm_tf.data import contiguous_batches
 from tests.compatibility import arrays
-from tests.compatibility.cases import STREAM
+from tests.compatibility.inputs import STREAM
 
 FOLDER = arrays.FILES / "stopped_run"
 EPOCHS = 2

@@ -12,10 +12,11 @@ import pytest
 from rlm_tf import distillation, layers, metrics, models, restricted
 from rlm_tf.data import Vocabulary
 from rlm_tf.restricted import KneserNey, read_arpa
-from tests.compatibility import arrays, cases
+from tests.compatibility import arrays, cases, inputs
 from tests.compatibility.arrays import assert_close
-from tests.compatibility.cases import CASES, TOKENS, USES, Case
+from tests.compatibility.cases import CASES, TOKENS, Case
 from tests.compatibility.make_files import results_of
+from tests.compatibility.uses import USES
 
 # Graphs are no claim of these tests, and the files were made without.
 pytestmark = pytest.mark.eager
@@ -64,8 +65,8 @@ def test_tables_of_ngrams_give_the_same():
     model = KneserNey.load(arrays.FILES / "kneser_ney.npz")
     bigram = read_arpa(arrays.FILES / "bigram.arpa", cases.WORDS)
     found = {
-        "kneser_ney": model.log_probs(cases.CONTEXTS),
-        "bigram": bigram.log_probs(cases.CONTEXTS[:, :1]),
+        "kneser_ney": model.log_probs(inputs.CONTEXTS),
+        "bigram": bigram.log_probs(inputs.CONTEXTS[:, :1]),
     }
     # The text file has seven digits.
     assert_close(found, known, 1e-5)

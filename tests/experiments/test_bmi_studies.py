@@ -135,14 +135,14 @@ def test_reports_of_texts(tmp_path):
     assert "| 50.00 ± 0.00 | 52.00 ± 0.00 | +0.00 ± 0.00 |" in text
 
 
-def test_one_row_beside_several_is_compared_with_their_mean():
+def test_one_row_beside_several_is_compared_with_that_of_its_seed():
     three = [{"seed": seed, "x": value} for seed, value in ((1, 1.0), (2, 2.0), (3, 6))]
     one = [{"seed": 1, "x": 5.0}]
     groups = {"none": three, "real": one}
-    assert less("none", groups, one, "x") == "+2.00"
-    assert less("real", groups, three, "x") == "-2.00"
-    # As many seeds are paired.
-    assert less("none", {"none": [{"seed": 1, "x": 4.0}]}, one, "x") == "+1.00"
+    assert less("none", groups, one, "x") == "+4.00"
+    assert less("real", groups, three, "x") == "-4.00"
+    # Nothing is said where no seed is in both.
+    assert less("none", {"none": [{"seed": 4, "x": 4.0}]}, one, "x") == ""
 
 
 def test_parts_of_mi_text_estimate_what_they_say(tmp_path, monkeypatch):

@@ -99,15 +99,20 @@ def test_hours_at_the_size_of_table_3(tmp_path, monkeypatch):
     tiny = {**projecting.BERT_BASE, "num_layers": 1, "width": 8, "num_heads": 2}
     monkeypatch.setattr(projecting, "BERT_BASE", tiny)
     monkeypatch.setattr(projecting, "PIECES", 40)
-    config = dataclasses.replace(IMM_BERT["paper"], project_steps=1)
+    tasks = ("cola", "mrpc", "rte")
+    config = dataclasses.replace(IMM_BERT["paper"], project_steps=1, tasks=tasks)
     names = [run.name for run in imm_bert_runs(config, [1, 2])]
     assert names == [f"project-{arm}" for arm in config.arms]
     found = {"arm": "imm", **projecting.project("imm", config, 1)}
-    # Three epochs of 8,551 examples in steps of 32.
-    hours = 3 * 8551 / 32 * found["step_seconds"] / 3600
-    assert found["hours"]["cola"] == pytest.approx(hours)
+    # As the runs: nine tenths of the examples in steps of 32, 600 steps, but 3 epochs
+    # at least and 20 at most; sentences have rows of 64 pieces, pairs of 128.
+    steps = {"cola": (241, 3, "64"), "mrpc": (115, 6, "128"), "rte": (71, 9, "128")}
+    assert found["epochs"] == {name: few for name, (_, few, _) in steps.items()}
+    for name, (number, few, length) in steps.items():
+        hours = number * few * found["step_seconds"][length] / 3600
+        assert found["hours"][name] == pytest.approx(hours)
     text = imm_bert_report.report([found], tmp_path)
-    assert "| imm | 1 x 8 |" in text and "| hours of qnli |" in text
+    assert "| imm | 1 x 8 |" in text and "| hours of rte, 9 epochs |" in text
 
 
 @pytest.mark.landing

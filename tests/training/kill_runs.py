@@ -27,51 +27,19 @@ from rlm_tf.averaging import (
     TriggeredAverage,
     WeightAveraging,
 )
-from rlm_tf.data import (
-    ImageBatches,
-    LabelledBatches,
-    LabelledImages,
-    LabelledTexts,
-    Looks,
-    MaskedCopy,
-    Masking,
-    Segments,
-    SentencePairs,
-    VariableWindows,
-    encoder_vocabulary,
-)
+from rlm_tf.data import SentencePairs, VariableWindows
 from rlm_tf.data.batches.contiguous_batches import contiguous_batches
-from rlm_tf.distillation import KD, ContrastiveRepresentation
 from rlm_tf.distribution import logical_cpus, strategy
-from rlm_tf.layers import PairDiscriminator, TransformerEncoder
-from rlm_tf.models import (
-    AWDLanguageModel,
-    BootstrappedMutualInformation,
-    Distillation,
-    Electra,
-    InBatchContexts,
-    InducedFineTuning,
-    MaskedLanguageModel,
-    SequenceClassifier,
-    StudentOrientedTeacher,
-)
+from rlm_tf.layers import PairDiscriminator
+from rlm_tf.models import AWDLanguageModel, BootstrappedMutualInformation
 from rlm_tf.models.language.recurrent_language_model import RecurrentLanguageModel
-from rlm_tf.optimizers import DecoupledOptimizer
-from rlm_tf.restricted import KneserNey
 from rlm_tf.training import (
-    AdamLog,
-    CorrectnessHistory,
-    DivergenceGuard,
-    KeepBest,
     LearningRateHalving,
-    LinearRate,
     MetricsLog,
     ResumableBatches,
-    SaveAnchors,
     SwitchPhase,
-    TeacherSchedule,
-    TemporalEnsemble,
 )
+from tests.training import killed_distillation, killed_encoders
 from tests.training.toy import InterruptAt, noise, train
 
 
@@ -151,192 +119,6 @@ def bmi(
 def bmi_finetuning(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
     """See `bmi`."""
     return bmi(folder, finetune=True, **options)
-
-
-def _encoder_text(rng: np.random.Generator) -> list[str]:
-    words = [first + last for first in "bdfgk" for last in ("ada", "ono", "eme")]
-    return [" ".join(rng.choice(words, 6)) for _ in range(60)]
-
-
-def electra(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
-    """Pre-trains as `rlm_tf pretrain` does: two optimisers, rates, logs, a guard."""
-    text = "\n".join(_encoder_text(np.random.default_rng(5)))
-    vocabulary = encoder_vocabulary(text, 290)
-    rows = Segments(text, vocabulary, 12, 8, documents=False, seed=1)
-    masking = Masking(vocabulary, ratio=0.3, seed=2)
-
-    def encoder(seed: int) -> TransformerEncoder:
-        return TransformerEncoder(
-            len(vocabulary), num_layers=1, width=4, num_heads=2, dropout=0.3, seed=seed
-        )
-
-    model = Electra(encoder(1), encoder(2), embeddings="separate", seed=3)
-    rates = {"generator": 0.02, "discriminator": 0.05}
-    return train(
-        folder,
-        model=model,
-        optimizer=DecoupledOptimizer(
-            {part: keras.optimizers.AdamW(rate) for part, rate in rates.items()},
-            {"generator": 0.5, "discriminator": 1.0},
-        ),
-        batches=ResumableBatches(Looks(rows, 5), transform=masking),
-        valid=masking.of_all(rows.in_order().take(2)),
-        epochs=3,
-        callbacks=[
-            AdamLog(),
-            MetricsLog(folder / "metrics.jsonl", every_steps=2),
-            DivergenceGuard(
-                recover=True, monitor="val_loss", highest={"discriminator": 9.0}
-            ),
-            LinearRate(15, 3),
-        ],
-        **options,
-    )
-
-
-def electra_of_one(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
-    """Pre-trains as ELECTRA's authors do: shared embeddings, one optimiser."""
-    text = "\n".join(_encoder_text(np.random.default_rng(5)))
-    vocabulary = encoder_vocabulary(text, 290)
-    rows = Segments(text, vocabulary, 12, 8, documents=False, seed=1)
-    masking = Masking(vocabulary, scheme="electra", seed=2)
-
-    def encoder(seed: int) -> TransformerEncoder:
-        return TransformerEncoder(
-            len(vocabulary), num_layers=1, width=4, num_heads=2, dropout=0.3, seed=seed
-        )
-
-    return train(
-        folder,
-        model=Electra(encoder(1), encoder(2), clip_norm=1.0, seed=3),
-        optimizer=keras.optimizers.AdamW(0.02),
-        batches=ResumableBatches(Looks(rows, 5), transform=masking),
-        valid=masking.of_all(rows.in_order().take(2)),
-        epochs=3,
-        callbacks=[MetricsLog(folder / "metrics.jsonl", every_steps=2)],
-        **options,
-    )
-
-
-def fine_tuning(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
-    """Fine-tunes with masked copies and IMM by a bank; keeps the best epoch."""
-    texts = _encoder_text(np.random.default_rng(5))
-    vocabulary = encoder_vocabulary("\n".join(texts), 290)
-    labels = np.array([text.count("b") > 1 for text in texts], np.int32)
-    data = LabelledBatches(
-        LabelledTexts(texts, labels, ("few", "many")), vocabulary, 12, 8, seed=1
-    )
-    encoder = TransformerEncoder(
-        len(vocabulary), num_layers=1, width=4, num_heads=2, dropout=0.3, seed=1
-    )
-    model = InducedFineTuning(
-        SequenceClassifier(encoder, 2, seed=2),
-        MaskedLanguageModel(encoder, seed=3),
-        KneserNey(2).fit(data.tokens[data.tokens > 0], len(vocabulary)),
-        InBatchContexts(bank_size=16),
-        positions=1,
-        clip_norm=1.0,
-        seed=4,
-    )
-    return train(
-        folder,
-        model=model,
-        optimizer=keras.optimizers.Adamax(0.02),
-        batches=ResumableBatches(data, transform=MaskedCopy(vocabulary, seed=5)),
-        valid=data.in_order(),
-        epochs=3,
-        callbacks=[
-            KeepBest("val_accuracy", "max", ties="last"),
-            MetricsLog(folder / "metrics.jsonl", every_steps=2),
-            LinearRate(21, 3),
-        ],
-        **options,
-    )
-
-
-def _images() -> ResumableBatches:
-    rng = np.random.default_rng(6)
-    data = LabelledImages(
-        rng.integers(0, 256, [12, 3, 3, 1], np.uint8),
-        (np.arange(12) % 3).astype(np.int32),
-        ("a", "b", "c"),
-    )
-    return ResumableBatches(ImageBatches(data, 4, seed=1, shift=1))
-
-
-def _network(seed: int) -> keras.Model:
-    start = keras.initializers.GlorotUniform(seed)
-    return keras.Sequential(
-        [
-            keras.Input([3, 3, 1]),
-            keras.layers.Flatten(),
-            keras.layers.Dense(5, "relu", kernel_initializer=start, name="hidden"),
-            keras.layers.Dropout(0.3, seed=seed),
-            keras.layers.Dense(3, kernel_initializer=start),
-        ]
-    )
-
-
-def teacher(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
-    """Trains a teacher whose predictions are in files, and what it was right about."""
-    folder.mkdir(parents=True, exist_ok=True)
-    batches = _images()
-    ensemble = TemporalEnsemble(12, 3, path=folder / "store")
-    model = StudentOrientedTeacher(
-        _network(1),
-        lipschitz=0.01,
-        consistency=2.0,
-        epochs=3,
-        ensemble=ensemble,
-        correctness_ranking=0.5,
-        correctness=CorrectnessHistory(12),
-    )
-    found = train(
-        folder,
-        model=model,
-        optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
-        batches=batches,
-        valid=batches.source.in_order(),
-        epochs=3,
-        callbacks=[
-            SaveAnchors(folder / "anchors", 1, model=model.model),
-            MetricsLog(folder / "metrics.jsonl", every_steps=2),
-        ],
-        **options,
-    )
-    # Whose files they are is drawn; what they hold is not.
-    found["arrays"].pop("ensemble/_place")
-    found["arrays"]["means"] = ensemble.targets(np.arange(12)).means.numpy()
-    return found
-
-
-def student(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
-    """Trains a student by memories, on one stage of its teacher after the other."""
-    folder.mkdir(parents=True, exist_ok=True)
-    # Of the projections.
-    keras.utils.set_random_seed(8)
-    batches, guide = _images(), _network(1)
-    anchors = []
-    for stage in range(3):
-        anchors.append(folder / f"anchor-{stage}.weights.h5")
-        _network(2 + stage).save_weights(anchors[-1])
-    labels = batches.source.labels
-    contrast = ContrastiveRepresentation(
-        "hidden", "hidden", num_examples=12, labels=labels, width=4, negatives=3
-    )
-    return train(
-        folder,
-        model=Distillation(guide, _network(9), [KD(2.0), (contrast, 0.5)]),
-        optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
-        batches=batches,
-        valid=batches.source.in_order(),
-        epochs=3,
-        callbacks=[
-            TeacherSchedule(guide, anchors, 3),
-            MetricsLog(folder / "metrics.jsonl", every_steps=2),
-        ],
-        **options,
-    )
 
 
 def mirrored(folder: pathlib.Path, **options: Any) -> dict[str, Any]:
@@ -442,11 +224,11 @@ def main(folder: pathlib.Path) -> None:
         assert status == -signal.SIGKILL, (moment, status)
     for name, program, moment in (
         ("bmi_finetuning", bmi_finetuning, 5),
-        ("electra", electra, 9),
-        ("electra_of_one", electra_of_one, 9),
-        ("fine_tuning", fine_tuning, 9),
-        ("teacher", teacher, 5),
-        ("student", student, 5),
+        ("electra", killed_encoders.electra, 9),
+        ("electra_of_one", killed_encoders.electra_of_one, 9),
+        ("fine_tuning", killed_encoders.fine_tuning, 9),
+        ("teacher", killed_distillation.teacher, 5),
+        ("student", killed_distillation.student, 5),
     ):
         # In the second epoch, with a best epoch and moments behind it.
         died = functools.partial(program, folder / name, every_steps=1)
@@ -464,11 +246,11 @@ def main(folder: pathlib.Path) -> None:
         "lm": language_model,
         "bmi": bmi,
         "bmi_finetuning": bmi_finetuning,
-        "electra": electra,
-        "electra_of_one": electra_of_one,
-        "fine_tuning": fine_tuning,
-        "teacher": teacher,
-        "student": student,
+        "electra": killed_encoders.electra,
+        "electra_of_one": killed_encoders.electra_of_one,
+        "fine_tuning": killed_encoders.fine_tuning,
+        "teacher": killed_distillation.teacher,
+        "student": killed_distillation.student,
         "mirrored": mirrored,
     }
     for name, program in programs.items():

@@ -10,6 +10,7 @@ import tensorflow as tf
 from rlm_tf.models import Electra, MaskedLanguageModel
 from rlm_tf.objectives import replaced_tokens
 from rlm_tf.optimizers import DecoupledOptimizer
+from rlm_tf.optimizers.part_owners import part_owners
 from tests.models.encoders.toy import encoder, masked, texts
 from tests.replica_steps import after_steps
 
@@ -140,23 +141,48 @@ def test_a_file_has_all_of_it(tmp_path, embeddings):
     assert loaded.optimizer.iterations == 1
 
 
+def test_a_batch_without_masked_tokens():
+    """The generator has no loss and no gradient; all is as it was written."""
+    model = make()
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    before = [v.numpy() for v in model.generator.trainable_variables]
+    tokens = texts()
+    logs = model.train_on_batch(
+        (tokens, tokens, np.zeros_like(tokens)), return_dict=True
+    )
+    assert logs["generator"] == logs["generator_gradient_norm"] == logs["replaced"] == 0
+    assert logs["discriminator"] > 0 and np.isfinite(logs["discriminator"])
+    for variable, old in zip(model.generator.trainable_variables, before, strict=True):
+        np.testing.assert_array_equal(variable, old)
+
+
 # === Why there are two optimisers ===
 
 
-def _trained(weight, embeddings="separate", epsilon=1e-30, clip_norm=None):
-    """Returns all weights after three steps of Adam."""
+def _trained(weight, embeddings="separate", epsilon=1e-30, clip_norm=None, steps=3):
+    """Returns all weights after some steps of Adam, by owner, place and path."""
     # In double precision epsilon would count beside gradients that are rounding noise.
     model = make(
         embeddings, discriminator_weight=weight, clip_norm=clip_norm, dtype="float32"
     )
     model.compile(keras.optimizers.Adam(0.01, epsilon=epsilon), run_eagerly=True)
-    for step in range(3):
+    for step in range(steps):
         model.train_on_batch(masked(texts(seed=step), seed=step))
-    return {v.path: v.numpy() for v in model.trainable_variables}
+    owners = part_owners(model.parts)
+    # Both networks have the same paths.
+    return {
+        (owners[id(v)], place, v.path): v.numpy()
+        for place, v in enumerate(model.trainable_variables)
+    }
+
+
+def _is_noise(path):
+    """Whether a variable has no gradient but roundings."""
+    return "key" in path and path.endswith("bias")
 
 
 def _equal(one, other):
-    return all(np.array_equal(one[path], other[path]) for path in one)
+    return all(np.array_equal(one[key], other[key]) for key in one)
 
 
 def test_without_sharing_and_clipping_the_weight_changes_nothing():
@@ -164,23 +190,45 @@ def test_without_sharing_and_clipping_the_weight_changes_nothing():
     assert _equal(_trained(1.0), _trained(64.0))
 
 
-@pytest.mark.parametrize(
-    "options", [{"embeddings": "shared"}, {"clip_norm": 0.5}, {"epsilon": 1e-6}]
-)
-def test_with_them_it_does(options):
+def _moved(**options):
+    """Returns the largest changes by a weight of 64 instead of 1, by owner."""
     one, other = (_trained(weight, **options) for weight in (1.0, 64.0))
-    assert not _equal(one, other)
+    moved: dict[str, float] = {}
+    for (owner, place, path), values in one.items():
+        if not _is_noise(path):
+            away = float(np.abs(values - other[owner, place, path]).max())
+            moved[owner] = max(moved.get(owner, 0.0), away)
+    return moved
+
+
+def test_with_shared_embeddings_it_does():
+    """In the first step these alone move otherwise, by up to two rates; then all."""
+    first = _moved(embeddings="shared", steps=1)
+    assert first == {"generator": 0, "discriminator": 0, "shared": first["shared"]}
+    assert first["shared"] == pytest.approx(0.02, rel=1e-3)
+    assert min(_moved(embeddings="shared").values()) > 1e-3
+
+
+def test_with_clipping_together_it_does():
+    """Adam's first step knows no scale; then the factor's changes move both."""
+    assert max(_moved(clip_norm=0.5, steps=1).values()) < 1e-6
+    assert min(_moved(clip_norm=0.5).values()) > 1e-3
+
+
+def test_with_an_epsilon_it_does():
+    """Of the weighted network alone: its gradients come out of epsilon's reach."""
+    moved = _moved(epsilon=1e-6)
+    assert moved["generator"] == 0 and moved["discriminator"] > 1e-3
 
 
 def test_a_weight_of_fifty_changes_roundings_alone():
     """No power of two; what has no gradient but roundings, key biases, goes astray."""
     one, other = _trained(1.0), _trained(50.0)
     assert not _equal(one, other)
-    for path, values in one.items():
-        is_noise = "key" in path and path.endswith("bias")
-        away = np.abs(values - other[path]).max()
-        assert is_noise or away < 1e-5, path
-    assert any("key" in path and path.endswith("bias") for path in one)
+    for key, values in one.items():
+        away = np.abs(values - other[key]).max()
+        assert _is_noise(key[-1]) or away < 1e-5, key
+    assert any(_is_noise(path) for *_, path in one)
 
 
 @pytest.mark.parametrize("embeddings", _EMBEDDINGS)

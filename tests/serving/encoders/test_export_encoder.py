@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -76,6 +80,12 @@ def test_a_masked_language_model(tmp_path):
     assert answer["tokens"][2, 1].numpy().tolist() == [b""] * 3
     with pytest.raises(tf.errors.InvalidArgumentError, match="k must be at least 1"):
         found["fill_mask"](texts=tf.constant(texts), k=tf.constant(0))
+    answer = found["fill_mask"](texts=tf.constant([], tf.string), k=tf.constant(2))
+    assert answer["tokens"].shape == (0, 0, 2)
+    # No more than may be said.
+    answer = found["fill_mask"](texts=tf.constant(["[MASK]"]), k=tf.constant(10_000))
+    assert answer["tokens"].shape == (1, 1, len(allowed))
+    np.testing.assert_allclose(tf.reduce_sum(answer["probabilities"]), 1, rtol=1e-4)
 
 
 def test_electra(tmp_path):
@@ -125,6 +135,64 @@ def test_numbers(tmp_path):
     model = SequenceClassifier(_encoder(), None)
     answer = _export(model, tmp_path / "n")["classify"](texts=tf.constant(_TEXTS))
     np.testing.assert_allclose(answer["values"], model(_rows(_TEXTS).tokens), atol=1e-5)
+
+
+def test_odd_texts(tmp_path):
+    model = SequenceClassifier(_encoder(num_segments=2), 3, seed=2)
+    served = _export(model, tmp_path / "c", labels=("x", "y", "z"))["classify"]
+    million = b"some words " * 90_909
+    texts = [
+        million,
+        b"some words " * 40,
+        b"some \xff words",
+        b"a\x00b",
+        b"[MASK] [CLS]",
+    ]
+    answer = served(texts=tf.constant(texts))
+    probabilities = answer["probabilities"].numpy()
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)
+    # Of a long one its beginning counts.
+    np.testing.assert_allclose(probabilities[0], probabilities[1], rtol=1e-5)
+    assert answer["cut"].numpy().tolist() == [True, True, False, False, False]
+    # What is typed is characters, no mark.
+    assert np.count_nonzero(_rows(["[MASK] [CLS] [SEP]"]).tokens.numpy() == 4) == 0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="1000000 bytes each, fo"):
+        served(texts=tf.constant([million + b"and more"]))
+
+
+@pytest.mark.landing
+def test_a_process_with_tensorflow_and_its_text_operations_alone_answers(tmp_path):
+    model = Electra(_encoder(), _encoder(seed=1))
+    electra = _export(model, tmp_path / "e")
+    classifier = SequenceClassifier(_encoder(num_segments=2), 3, seed=2)
+    other = _export(classifier, tmp_path / "c", labels=("x", "y", "z"))
+    program = """
+import sys, tensorflow as tf, tensorflow_text
+texts = tf.constant(["some words", "", "one"])
+electra, other = (tf.saved_model.load(path).signatures for path in sys.argv[1:])
+print(other["classify"](texts=texts)["labels"].numpy().tolist())
+print(electra["embed"](texts=texts)["embeddings"].numpy()[0, :2].tolist())
+found = electra["fill_mask"](texts=tf.constant(["some [MASK]"]), k=tf.constant(1))
+print(found["tokens"].numpy().tolist())
+print(electra["token_scores"](texts=texts)["tokens"].numpy()[0].tolist())
+assert "rlm_tf" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "e", tmp_path / "c"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = [ast.literal_eval(line) for line in done.stdout.splitlines()]
+    texts = tf.constant(["some words", "", "one"])
+    assert said[0] == other["classify"](texts=texts)["labels"].numpy().tolist()
+    vectors = electra["embed"](texts=texts)["embeddings"].numpy()
+    np.testing.assert_allclose(said[1], vectors[0, :2], rtol=1e-5)
+    filled = electra["fill_mask"](texts=tf.constant(["some [MASK]"]), k=tf.constant(1))
+    assert said[2] == filled["tokens"].numpy().tolist()
+    assert b"".join(said[3]) == b"some words"
 
 
 def test_mistakes(tmp_path):
