@@ -15,6 +15,7 @@ from experiments.electra.chosen_rows import (
     generators_of,
     masked_rows,
 )
+from experiments.electra.report import by_sizes, size_difference
 from experiments.electra.report import tables as tables_of_rows
 from experiments.kit.about import About, MadeBy
 from experiments.kit.rows import Rows
@@ -91,7 +92,14 @@ def headline(folder: pathlib.Path) -> str:
         scored = generators_of(detectors(rows), masked_rows(rows))
         peers = [row["n_gram_detector"]["f1"] for row in scored]
         parts += [f"n-grams of both sides {peer:.3f}" for peer in peers]
-        return f"F1 of replaced words, {_CLAIMED} seeds: {', '.join(parts)}"
+        gains = [
+            f"{arm} {size_difference(own, 'f1', 3)} ({name})"
+            for arm, name, own in by_sizes(detectors(rows))
+        ]
+        return (
+            "F1 of replaced words by a larger generator, in layers, ± 2 standard "
+            f"errors: {', '.join(gains)}; F1, {_CLAIMED} seeds: {', '.join(parts)}"
+        )
     masked = sorted(masked_rows(rows), key=lambda row: row["generator"])
     nats = ", ".join(
         f"{number_of('layer', row['generator'])} {row['test']['nll']:.2f} nats (seed "

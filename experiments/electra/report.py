@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -224,35 +224,36 @@ def frequency(rows: Sequence[Row]) -> str:
     return table(("arm", "layers of the generator", *titles), lines)
 
 
+def by_sizes(
+    rows: Sequence[Row],
+) -> list[tuple[str, str, Mapping[int, Sequence[Row]]]]:
+    """Returns arms of several generators, `4 less 1`, and their rows by layers."""
+    by_cell = cells(rows)
+    found = []
+    for arm in distinct(arm for arm, _ in by_cell):
+        own = {layers: some for (name, layers), some in by_cell.items() if name == arm}
+        if len(own) > 1:
+            found.append((arm, f"{max(own)} less {min(own)}", own))
+    return found
+
+
+def size_difference(
+    by_layers: Mapping[int, Sequence[Row]], score: str, digits: int
+) -> str:
+    """Returns a score with the largest generator less that with the smallest."""
+    groups = {str(layers): rows for layers, rows in by_layers.items()}
+    larger = groups[str(max(by_layers))]
+    place = ("own", "test", score)
+    return less(str(min(by_layers)), groups, larger, *place, digits=digits)
+
+
 def sizes(rows: Sequence[Row]) -> str:
     """Returns how much a larger generator changes F1, seed by seed."""
-    by_cell = cells(rows)
-    lines = []
-    for arm in distinct(arm for arm, _ in by_cell):
-        own = {
-            layers: found for (name, layers), found in by_cell.items() if name == arm
-        }
-        groups = {str(layers): found for layers, found in own.items()}
-        if len(groups) < 2:
-            continue
-        least, most = min(own), max(own)
-        larger = groups[str(most)]
-        lines.append(
-            (
-                arm,
-                f"{most} less {least}",
-                less(str(least), groups, larger, "own", "test", "f1", digits=3),
-                less(
-                    str(least),
-                    groups,
-                    larger,
-                    "own",
-                    "test",
-                    "cross_entropy",
-                    digits=4,
-                ),
-            )
-        )
+    lines = [
+        (arm, name, size_difference(own, "f1", 3), loss)
+        for arm, name, own in by_sizes(rows)
+        if (loss := size_difference(own, "cross_entropy", 4))
+    ]
     titles = ("arm", "layers of the generator", "F1 ± 2 standard errors", "nats")
     return table(titles, lines)
 

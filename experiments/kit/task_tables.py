@@ -51,7 +51,7 @@ def task_table(
                     arm,
                     len(found),
                     with_deviation([row["score"] for row in found], 1),
-                    *(_less(base, arms, arm, metric) for base in bases),
+                    *(less_by_seeds(base, arms, arm, metric) for base in bases),
                     with_deviation([row["seconds"] for row in found], 0),
                     *([known.get((task, arm), "")] if known else []),
                 )
@@ -89,7 +89,9 @@ def mean_scores(rows: Sequence[Row]) -> dict[str, float]:
     return {**means, "tf-idf": 100 * float(np.mean(peers))}
 
 
-def _less(base: str, arms: Mapping[str, Sequence[Row]], arm: str, metric: str) -> str:
+def less_by_seeds(
+    base: str, arms: Mapping[str, Sequence[Row]], arm: str, metric: str
+) -> str:
     """Returns how far an arm is above another, of a seed in restarts that both have."""
     if arm == base or base not in arms:
         return ""

@@ -170,7 +170,16 @@ def test_a_detector_that_knows_the_share_alone():
     entropy = -(np.log(1 / 8) / 8 + 7 / 8 * np.log(7 / 8))
     assert nothing == pytest.approx(0.8 * entropy)
     results = {"discriminator": 0.9 * nothing, "discriminator_of_nothing": nothing}
-    assert pretraining_report.detector_warning(results) == []
+    assert pretraining_report.learning_warning(results) == []
+
+
+@pytest.mark.parametrize(("own", "count"), [(6.0, 0), (6.99, 1), (7.1, 1)])
+def test_a_model_that_knows_frequencies_alone(own, count):
+    scores = {"encoder": {"cross_entropy": own}, "frequency": {"cross_entropy": 7.0}}
+    found = {"scores": scores, "discriminator_of_nothing": None}
+    warnings = pretraining_report.learning_warning(found)
+    assert len(warnings) == count
+    assert all(f"({own:.2f} nats a word; frequency has 7.00" in w for w in warnings)
 
 
 def test_peers_of_numbers_and_of_texts_without_words():

@@ -204,13 +204,20 @@ def test_a_classifier_is_no_encoder(trained):
 
 
 @pytest.mark.slow
-def test_pairs_on_an_encoder_of_single_texts_are_warned_of(trained):
+def test_encoders_that_do_not_know_what_is_needed_are_warned_of(trained):
     found = load_encoder(trained / "encoder")
     pairs = settings.FinetuneSettings(text_b_column="other")
-    (warning,) = finetuning.pair_warning(pairs, found)
+    # This one was trained for four steps.
+    nothing, warning = finetuning.encoder_warnings(pairs, found)
+    assert nothing.startswith("the encoder has learnt next to nothing (see report.md")
     assert "--two_texts" in warning
-    assert not finetuning.pair_warning(settings.FinetuneSettings(), found)
-    assert not finetuning.pair_warning(pairs, found._replace(knows_pairs=True))
+    assert report(trained)["warnings"] == [
+        nothing.replace("None", str(trained / "encoder"))
+    ]
+    known = found._replace(has_learnt=True)
+    assert not finetuning.encoder_warnings(settings.FinetuneSettings(), known)
+    known = known._replace(knows_pairs=True)
+    assert not finetuning.encoder_warnings(pairs, known)
 
 
 def test_an_encoder_is_not_replaced_by_a_classifier(files):

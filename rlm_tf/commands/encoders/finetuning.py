@@ -59,14 +59,23 @@ def run(settings: FinetuneSettings) -> None:
         Run(settings, folder).run()
 
 
-def pair_warning(settings: FinetuneSettings, trained: TrainedEncoder) -> list[str]:
-    """Returns what is to be said of an encoder that has seen no pairs of texts."""
-    if settings.text_b_column is None or trained.knows_pairs:
-        return []
-    return [
-        "the encoder was pre-trained on single texts: what tells it the second of a "
-        "pair is learnt from these examples alone (rlm_tf pretrain --two_texts)"
-    ]
+def encoder_warnings(settings: FinetuneSettings, trained: TrainedEncoder) -> list[str]:
+    """Returns what is to be said of an encoder that may not be what is needed.
+
+    One that has learnt next to nothing, or that has seen no pairs of texts.
+    """
+    found = []
+    if not trained.has_learnt:
+        found.append(
+            f"the encoder has learnt next to nothing (see report.md in "
+            f"{settings.encoder}): expect no more than of one that begins anew"
+        )
+    if settings.text_b_column is not None and not trained.knows_pairs:
+        found.append(
+            "the encoder was pre-trained on single texts: what tells it the second of "
+            "a pair is learnt from these examples alone (rlm_tf pretrain --two_texts)"
+        )
+    return found
 
 
 class Run:
@@ -101,7 +110,7 @@ class Run:
         for line in examples.notes:
             print(f"  {line}")
         print(f"  classes: {_classes(examples.train)}")
-        self.warnings += pair_warning(settings, trained)
+        self.warnings += encoder_warnings(settings, trained)
         length = settings.length or _length(examples.train, trained)
         most = encoder_of(trained.model).most_tokens
         if most is not None and length > most:

@@ -55,6 +55,7 @@ class TrainedEncoder(NamedTuple):
         sha256: Of the file of the model.
         is_published: Whether it is a published BERT.
         knows_pairs: Whether it was trained on rows of two texts.
+        has_learnt: Whether it knows more than frequencies of words.
     """
 
     model: keras.Model
@@ -62,6 +63,7 @@ class TrainedEncoder(NamedTuple):
     sha256: str
     is_published: bool
     knows_pairs: bool
+    has_learnt: bool = True
 
 
 def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
@@ -114,9 +116,9 @@ def load_encoder(path: str | pathlib.Path) -> TrainedEncoder:
             f"{len(vocabulary):,}: they are of two encoders."
         )
     known = read_json(folder / SETTINGS, remedy)
-    return TrainedEncoder(
-        model, vocabulary, digest, False, bool(known.get("two_texts"))
-    )
+    knows_pairs = bool(known.get("two_texts"))
+    has_learnt = results.get("has_learnt", True)
+    return TrainedEncoder(model, vocabulary, digest, False, knows_pairs, has_learnt)
 
 
 def encoder_of(model: keras.Model) -> TransformerEncoder:

@@ -17,6 +17,7 @@ from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import read_json, write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.commands.encoders import fitting, pretraining_report
 from rlm_tf.commands.encoders.folder import (
     MODEL,
@@ -229,7 +230,8 @@ class Run:
         with distribution.strategy(self.settings.strategy).scope():
             model = build(plan)
         passes = _passes(plan, plan.steps, rows)
-        print(f"training: {plan.steps:,} steps, {passes:.1f} passes", flush=True)
+        steps = number_of("step", plan.steps)
+        print(f"training: {steps}, {passes:.1f} passes", flush=True)
         highest = {"discriminator": _STUCK} if plan.objective == "electra" else None
         fitted = fitting.fit(
             model,
@@ -251,18 +253,18 @@ class Run:
         )
         if fitted.is_cut:
             self.warnings.append(
-                f"the time was over after {fitted.steps:,} of {plan.steps:,} steps, "
+                f"the time was over after {fitted.steps:,} of {steps}, "
                 "while the rate was still falling"
             )
         elif plan.seconds is not None and fitted.steps < _FEW_STEPS:
             self.warnings.append(
-                f"the time was enough for {fitted.steps:,} steps, in which next to "
-                "nothing is learnt (--minutes)"
+                f"the time was enough for {number_of('step', fitted.steps)}, in which "
+                "next to nothing is learnt (--minutes)"
             )
         if fitted.recoveries:
             self.warnings.append(
-                f"training diverged {fitted.recoveries} times and went on with lower "
-                "rates (--learning_rate)"
+                f"training diverged {number_of('time', fitted.recoveries)} and went on "
+                "with lower rates (--learning_rate)"
             )
         return model, fitted
 
@@ -289,8 +291,10 @@ class Run:
                 overwrite=True,
             )
         results = pretraining_report.measure(plan, vocabulary, rows, held, model)
-        self.warnings += pretraining_report.detector_warning(results)
+        learnt_nothing = pretraining_report.learning_warning(results)
+        self.warnings += learnt_nothing
         results |= {
+            "has_learnt": not learnt_nothing,
             "text": "texts of the examples" if self._given else self.settings.text,
             "notes": self.notes,
             "warnings": self.warnings,

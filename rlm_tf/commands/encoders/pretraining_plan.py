@@ -84,8 +84,9 @@ class Plan:
             f"encoder: {number_of('layer', self.num_layers)} of width {self.width}, "
             f"{number_of('head', self.num_heads)}, rows of {self.length} tokens, "
             f"{self.batch_size} a step",
-            f"{self.steps:,} steps, rate {self.learning_rate:g} after {self.warm_up} "
-            f"steps, then falling to 0; dropout {self.dropout:g}",
+            f"{number_of('step', self.steps)}, rate {self.learning_rate:g} after "
+            f"{number_of('step', self.warm_up)}, then falling to 0; dropout "
+            f"{self.dropout:g}",
         ]
         if self.whole_words:
             found.append("words are masked whole")

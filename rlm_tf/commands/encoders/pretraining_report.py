@@ -81,10 +81,25 @@ def measure(
     }
 
 
-def detector_warning(results: dict[str, Any]) -> list[str]:
-    """Returns a line where a detector knows no more than how many are replaced."""
+def learning_warning(results: dict[str, Any]) -> list[str]:
+    """Returns a line where an encoder has learnt next to nothing.
+
+    A detector that knows no more than how many words are replaced; a masked language
+    model that knows no more than how frequent words are.
+    """
     nothing = results["discriminator_of_nothing"]
-    if nothing is None or results["discriminator"] < _LEARNT * nothing:
+    if nothing is None:
+        own, frequency = (
+            results["scores"][name]["cross_entropy"] for name in (_MODEL, _UNIGRAM)
+        )
+        if own < _LEARNT * frequency:
+            return []
+        return [
+            f"the encoder knows no more of masked words than how frequent words are "
+            f"({own:.2f} nats a word; frequency has {frequency:.2f}), so it has learnt "
+            "next to nothing: give it many more --minutes, or more text"
+        ]
+    if results["discriminator"] < _LEARNT * nothing:
         return []
     return [
         f"the encoder finds no replaced words ({results['discriminator']:.3f} nats a "
