@@ -66,11 +66,16 @@ class RestrictedModel(keras.layers.Layer):
         """Whether there is `sparse_probs`; outside of graphs."""
         return False
 
-    def sparse_probs(self, short_contexts: TensorLike) -> SparseProbs:
+    def sparse_probs(
+        self, short_contexts: TensorLike, *, long_rows: int = 0
+    ) -> SparseProbs:
         """Returns `probs(short_contexts)` as few words beside distributions of all.
 
         Args:
             short_contexts: As in `log_probs`.
+            long_rows: How many contexts, those that most words follow, may have a
+                distribution of their own in place of entries: cheaper where many
+                positions share them.
         """
         raise NotImplementedError(f"{type(self).__name__} has no `sparse_probs`.")
 

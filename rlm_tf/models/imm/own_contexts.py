@@ -14,6 +14,10 @@ from rlm_tf.objectives.soft_targets import cross_entropy_with_soft_targets
 from rlm_tf.restricted.restricted_model import RestrictedModel
 from rlm_tf.restricted.sparse_probs import SparseProbs
 
+# Contexts of one word that are rows over all words. On Penn Treebank the 32 that most
+# words follow have 95 % of the entries that positions need: 1,263 each, then 82.
+_LONG_ROWS = 32
+
 
 class OwnContexts(tf.Module):
     """The extended context of a position is the one that it has, and no other.
@@ -90,5 +94,5 @@ class OwnContexts(tf.Module):
         contexts = short_contexts(tokens, length)
         flat = tf.reshape(contexts, [tf.size(tokens), length])
         if self._sparse[index]:
-            return restricted.sparse_probs(flat)
+            return restricted.sparse_probs(flat, long_rows=_LONG_ROWS)
         return restricted.probs(flat[:, 0] if length == 1 else flat)

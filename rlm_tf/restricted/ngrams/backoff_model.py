@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -13,6 +13,13 @@ import tensorflow as tf
 
 from rlm_tf.checks import checked_tokens
 from rlm_tf.restricted.ngrams.backoff_tables import BackoffLevel, BackoffTables
+from rlm_tf.restricted.ngrams.context_rows import (
+    Entries,
+    LongRows,
+    as_tensor,
+    entries_of,
+    extra_rows,
+)
 from rlm_tf.restricted.ngrams.model_file import read_tables, write_tables
 from rlm_tf.restricted.restricted_model import (
     RestrictedModel,
@@ -144,10 +151,10 @@ class BackoffModel(RestrictedModel):
         """
         self._known_vocabulary_size()
         levels = [
-            BackoffLevel(**{name: _tensor(w).numpy() for name, w in weights.items()})
+            BackoffLevel(**{name: as_tensor(w).numpy() for name, w in weights.items()})
             for weights in self._levels
         ]
-        return BackoffTables(_tensor(self._base).numpy(), levels)
+        return BackoffTables(as_tensor(self._base).numpy(), levels)
 
     def with_floor(self, floor: float) -> Self:
         """Returns a copy of this model with another floor.
@@ -181,31 +188,43 @@ class BackoffModel(RestrictedModel):
         Such a share `probs` lifts to 0, if it is negative, and a sum could not.
         """
         self._known_vocabulary_size()
-        least = [tf.reduce_min(_tensor(weights["extra"])) for weights in self._levels]
+        least = [tf.reduce_min(as_tensor(weights["extra"])) for weights in self._levels]
         return all(float(each) >= 0 for each in least)
 
-    def sparse_probs(self, short_contexts: TensorLike) -> SparseProbs:
+    def sparse_probs(
+        self, short_contexts: TensorLike, *, long_rows: int = 0
+    ) -> SparseProbs:
         contexts = self._context_matrix(short_contexts)
         size = self._known_vocabulary_size()
-        shares = tf.fill([tf.shape(contexts)[0]], 1.0 - self.floor)
-        parts: list[_Entries] = []
+        left = tf.fill([tf.shape(contexts)[0]], 1.0 - self.floor)
+        parts = [Entries(*(tf.zeros([0], t) for t in (tf.int64, tf.int64, tf.float32)))]
+        shares, bases = [], []
         numbers = self._context_numbers(contexts)
         # From the longest contexts down, each level has what those above leave.
-        for weights, number in zip(self._levels[::-1], numbers[::-1], strict=True):
-            row, words, extra = _entries(weights, number)
-            parts.append(_Entries(row, words, extra * tf.gather(shares, row)))
-            backoff = tf.gather(_tensor(weights["backoff"]), number)
-            shares *= tf.cast(backoff, tf.float32)
-        bases = tf.cast(_tensor(self._base), tf.float32)[tf.newaxis]
-        shares = shares[:, tf.newaxis]
+        for level, number in reversed([*enumerate(numbers)]):
+            weights, own = self._levels[level], number
+            if long_rows and level == 0:
+                long = LongRows.of(weights, long_rows, size)
+                bases.append(long.rows)
+                which = long.are(number)
+                shares.append(tf.where(which, left[:, tf.newaxis], 0.0))
+                unseen = tf.cast(self._table_sizes[0][0] - 1, number.dtype)
+                own = tf.where(tf.reduce_any(which, axis=1), unseen, number)
+            row, words, extra = entries_of(weights, own)
+            parts.append(Entries(row, words, extra * tf.gather(left, row)))
+            backoff = tf.gather(as_tensor(weights["backoff"]), number)
+            left *= tf.cast(backoff, tf.float32)
+        bases.append(tf.cast(as_tensor(self._base), tf.float32)[tf.newaxis])
+        shares.append(left[:, tf.newaxis])
         if self.floor:
-            bases = tf.concat([bases, tf.fill([1, size], 1.0 / size)], axis=0)
-            shares = tf.pad(shares, [[0, 0], [0, 1]], constant_values=self.floor)
-        none = _Entries(*(tf.zeros([0], t) for t in (tf.int64, tf.int64, tf.float32)))
+            bases.append(tf.fill([1, size], 1.0 / size))
+            shares.append(tf.fill([tf.shape(contexts)[0], 1], self.floor))
         row, words, values = (
-            tf.concat(each, axis=0) for each in zip(*(parts or [none]), strict=True)
+            tf.concat(each, axis=0) for each in zip(*parts, strict=True)
         )
-        return SparseProbs(shares, bases, row, words, values)
+        return SparseProbs(
+            tf.concat(shares, axis=1), tf.concat(bases, axis=0), row, words, values
+        )
 
     def missing_mass(self, short_contexts: TensorLike) -> tf.Tensor:
         """Returns the weight `gamma(u)` of the shorter context in `P(. | u)`.
@@ -221,7 +240,7 @@ class BackoffModel(RestrictedModel):
         if not self._levels:
             return tf.ones([tf.shape(contexts)[0]])
         numbers = self._context_numbers(contexts)[-1]
-        backoff = tf.gather(_tensor(self._levels[-1]["backoff"]), numbers)
+        backoff = tf.gather(as_tensor(self._levels[-1]["backoff"]), numbers)
         return tf.cast(backoff, tf.float32)
 
     def _context_numbers(self, contexts: tf.Tensor) -> list[tf.Tensor]:
@@ -229,7 +248,7 @@ class BackoffModel(RestrictedModel):
         numbers = tf.zeros([tf.shape(contexts)[0]], tf.int64)
         result = []
         for level, weights in enumerate(self._levels, start=1):
-            table = _tensor(weights["keys"])
+            table = as_tensor(weights["keys"])
             word = contexts[:, self.context_length - level]
             keys = numbers * size + word
             position = tf.searchsorted(table, keys, out_type=tf.int64)
@@ -246,7 +265,7 @@ class BackoffModel(RestrictedModel):
         count = tf.shape(contexts)[0]
         # Frequent words recur in a batch and have the longest rows: a level makes each
         # distinct row once, and `copies` says which of them belongs to each context.
-        rows = tf.cast(_tensor(self._base), tf.float32)[tf.newaxis, :]
+        rows = tf.cast(as_tensor(self._base), tf.float32)[tf.newaxis, :]
         copies = tf.zeros([count], tf.int64)
         numbers = self._context_numbers(contexts)
         for level, (weights, number) in enumerate(
@@ -259,8 +278,8 @@ class BackoffModel(RestrictedModel):
             if level > 1:  # Below, all rows are one.
                 rows = tf.gather(rows, tf.gather(copies, first))
             number = tf.gather(number, first)
-            backoff = tf.gather(_tensor(weights["backoff"]), number)
-            extra = _extra_rows(weights, number, size)
+            backoff = tf.gather(as_tensor(weights["backoff"]), number)
+            extra = extra_rows(weights, number, size)
             rows = tf.cast(backoff, tf.float32)[:, tf.newaxis] * rows + extra
             copies = now
         # Rounding may leave a probability that replaced a larger one below zero.
@@ -341,42 +360,3 @@ class BackoffModel(RestrictedModel):
     def build_from_config(self, config: dict[str, Any] | None) -> None:
         if config:
             self._create_tables(config["vocabulary_size"], config["table_sizes"])
-
-
-def _tensor(variable: keras.Variable) -> tf.Tensor:
-    return tf.convert_to_tensor(variable)
-
-
-class _Entries(NamedTuple):
-    """Words of contexts, their row among these, and their extra probabilities."""
-
-    rows: tf.Tensor
-    words: tf.Tensor
-    extra: tf.Tensor
-
-
-def _entries(weights: dict[str, keras.Variable], number: tf.Tensor) -> _Entries:
-    """Returns the entries of contexts `[U]`, row by row."""
-    splits = _tensor(weights["row_splits"])
-    entries = tf.ragged.range(tf.gather(splits, number), tf.gather(splits, number + 1))
-    # Half the time of value_rowids(), which pads to the longest range.
-    row = tf.searchsorted(
-        entries.row_splits[1:],
-        tf.range(entries.row_splits[-1]),
-        side="right",
-        out_type=tf.int64,
-    )
-    words = tf.gather(_tensor(weights["words"]), entries.values)
-    extra = tf.gather(_tensor(weights["extra"]), entries.values)
-    return _Entries(row, tf.cast(words, tf.int64), tf.cast(extra, tf.float32))
-
-
-def _extra_rows(
-    weights: dict[str, keras.Variable], number: tf.Tensor, size: int
-) -> tf.Tensor:
-    """Returns the extra probabilities of contexts `[U]` as float32 `[U, size]`."""
-    row, words, extra = _entries(weights, number)
-    count = tf.size(number, tf.int64)
-    # Three times as fast on a CPU as scattering into rows that are there already.
-    table = tf.math.unsorted_segment_sum(extra, row * size + words, count * size)
-    return tf.reshape(table, [count, size])

@@ -131,6 +131,17 @@ def test_sparse_rows_are_the_rows(order, floor):
     )
     assert sparse.bases.shape == (1 + (floor > 0), 7)
     assert np.min(sparse.values, initial=0) >= 0
+    # Contexts of one word that most words follow are distributions, and no entries.
+    for most in (1, 3, 50):
+        fewer = restricted.sparse_probs(contexts, long_rows=most)
+        np.testing.assert_allclose(fewer.dense(), sparse.dense(), atol=1e-6)
+        np.testing.assert_allclose(fewer.mass(), sparse.mass(), atol=1e-6)
+        # Seven words, and the context that is none.
+        long = min(most, 8) if order > 1 else 0
+        assert fewer.bases.shape == (1 + (floor > 0) + long, 7)
+        assert len(fewer.values) <= len(sparse.values)
+        if order == 2 and most == 50:
+            assert len(fewer.values) == 0 < len(sparse.values)
 
 
 def test_words_below_their_share_are_not_additive():
