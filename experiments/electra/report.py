@@ -229,7 +229,7 @@ def by_sizes(
 ) -> list[tuple[str, str, Mapping[int, Sequence[Row]]]]:
     """Returns arms of several generators, `4 less 1`, and their rows by layers."""
     by_cell = cells(rows)
-    found = []
+    found: list[tuple[str, str, Mapping[int, Sequence[Row]]]] = []
     for arm in distinct(arm for arm, _ in by_cell):
         own = {layers: some for (name, layers), some in by_cell.items() if name == arm}
         if len(own) > 1:
