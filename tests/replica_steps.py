@@ -74,6 +74,25 @@ def assert_two_replicas_equal_one(
     start = make()
     alone = after_steps(tf.distribute.get_strategy(), make, batches, **options)
     together = after_steps(two_replicas, make, batches, **options)
+    assert_equal(two_replicas, start, alone, together, tolerance)
+
+
+def assert_equal(
+    two_replicas: tf.distribute.Strategy,
+    start: keras.Model,
+    alone: keras.Model,
+    together: keras.Model,
+    tolerance: float = 1e-6,
+) -> None:
+    """Compares what two replicas and one device have made of a model.
+
+    Args:
+        two_replicas: The strategy.
+        start: The model as it was.
+        alone: As one device has trained it.
+        together: As two replicas have.
+        tolerance: Absolute, of weights and carried states, which are of order 1.
+    """
     moved = False
     for found, expected, variable in zip(
         together.weights, alone.weights, alone.weights, strict=True

@@ -15,7 +15,7 @@ from rlm_tf import models
 from tests.conformance.public_classes import MODELS, STREAM, wrapper
 from tests.conformance.row import Row
 from tests.models.latent.vae_fixtures import SENTENCES, X, sentence_model, symbol_model
-from tests.replica_steps import assert_two_replicas_equal_one
+from tests.replica_steps import assert_equal, assert_two_replicas_equal_one
 
 # Tracing takes five times as long as the steps.
 pytestmark = [pytest.mark.eager, pytest.mark.landing]
@@ -30,26 +30,6 @@ def _batches(row: Row) -> list:
         tf.nest.map_structure(lambda v, o=order: np.asarray(v)[o], row.batch)
         for order in orders
     ]
-
-
-def _parameters() -> list:
-    """Returns the names of all models whose promise it is.
-
-    In-batch contexts pool what their replica has; what they promise is in
-    `tests/models/imm/test_in_batch_contexts.py`. TensorFlow gathers rows of several
-    replicas, as the matching of neighbours and Phase II of BMI do, in graphs alone.
-    """
-    gather = {"LogisticIMM", "NeighborModelMatching", "BootstrappedMutualInformation"}
-    return [
-        pytest.param(name, marks=[pytest.mark.graph] if name in gather else [])
-        for name in sorted(_ROWS.keys() - {"InducedModelMatching"})
-    ]
-
-
-@pytest.mark.parametrize("name", _parameters())
-def test_every_model(two_replicas, name):
-    row = _ROWS[name]
-    assert_two_replicas_equal_one(two_replicas, row.make, _batches(row))
 
 
 @pytest.mark.parametrize("gradient", ["direct", "crosstalk"])
@@ -81,20 +61,23 @@ def test_other_estimators(two_replicas, estimator, make, x, options):
     )
 
 
-@pytest.mark.landing
 @pytest.mark.graph
 @pytest.mark.parametrize("name", _ROWS)
 def test_every_model_under_fit(two_replicas, name):
-    """In graphs, where replicas cannot ask each other inside of loops and branches."""
+    """In graphs, where replicas cannot ask each other inside of loops and branches.
+
+    In-batch contexts pool what their replica has; what they promise is in
+    `tests/models/imm/test_in_batch_contexts.py`.
+    """
     row, trained = _ROWS[name], []
+    batches = tf.nest.map_structure(lambda *v: np.concatenate(v), *_batches(row))
     for strategy in (tf.distribute.get_strategy(), two_replicas):
         with strategy.scope():
             model = row.make()
             model.compile(keras.optimizers.SGD(0.1))
-        data = tf.data.Dataset.from_tensor_slices(_batches(row)[0]).batch(4)
-        history = model.fit(data, epochs=2, verbose=0, shuffle=False).history
+        data = tf.data.Dataset.from_tensor_slices(batches).batch(4)
+        history = model.fit(data, verbose=0, shuffle=False).history
         assert np.isfinite(history["loss"]).all()
-        trained.append(model.get_weights())
+        trained.append(model)
     if name != "InducedModelMatching":
-        for alone, together in zip(*trained, strict=True):
-            np.testing.assert_allclose(together, alone, atol=1e-6)
+        assert_equal(two_replicas, row.make(), *trained)
