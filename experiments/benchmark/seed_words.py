@@ -221,13 +221,10 @@ def measure_tool(preset: Preset, data_dir: str | None, seeds: tuple[int, ...]) -
         numbers["tool_seconds"] = seconds
         many = ["--iterations=0", "--epochs=1"]
         seconds, mebibytes = _run_tool(documents, folder, preset.tool_rows, many)
-        lines.append(
-            Line(
-                f"the same, one pass, {preset.tool_rows:,} texts",
-                f"{mebibytes:,.0f} MiB at most, {duration(seconds)}",
-                target="at most 3,072 MiB",
-            )
-        )
+        what = f"the same, one pass, {preset.tool_rows:,} texts"
+        limit = "at most 3,072 MiB"
+        lines.append(Line(f"{what}, memory", f"{mebibytes:,.0f} MiB", target=limit))
+        lines.append(Line(f"{what}, time", duration(seconds)))
         numbers |= {"many_seconds": seconds, "many_mib": mebibytes}
     return Row(lines, numbers)
 
