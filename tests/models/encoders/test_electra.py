@@ -288,6 +288,7 @@ def test_each_network_has_its_rate_and_clip_norm():
         shared.compile(DecoupledOptimizer({"generator": keras.optimizers.SGD(1.0)}))
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("embeddings", ["shared", "separate"])
 def test_two_replicas_equal_one(embeddings, two_replicas):
     """The original, and that of the thesis; masks and draws go by the global row."""

@@ -271,6 +271,7 @@ def test_a_bank_joins_the_predictions_of_earlier_batches():
     assert float(model.count_metric.result()) > 1.2
 
 
+@pytest.mark.landing
 def test_two_replicas_with_alike_rows_equal_one_with_a_bank(two_replicas):
     """Each groups its own predictions, and has its own bank: the same ones here."""
     x = tuple(np.concatenate([part, part]) for part in _X)

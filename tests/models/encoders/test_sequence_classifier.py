@@ -175,6 +175,7 @@ def test_mistakes():
 # === Numbers ===
 
 
+@pytest.mark.graph
 def test_labels_of_any_size_are_learnt(tmp_path):
     rng = np.random.default_rng(0)
     tokens = texts(rows=32)
@@ -186,7 +187,7 @@ def test_labels_of_any_size_are_learnt(tmp_path):
         model = SequenceClassifier(
             encoder(), None, dropout=0.0, pooling="mean", **units
         )
-        model.compile(keras.optimizers.Adamax(0.01), run_eagerly=True)
+        model.compile(keras.optimizers.Adamax(0.01))
         for _ in range(40):
             logs = model.train_on_batch(tokens, labels, return_dict=True)
         return model, logs
