@@ -37,16 +37,24 @@ ABOUT = About(
     "25 min a run, 1 core",
 )
 _MAIN = (_SMALL, _command("between", "1"), _command("steps", "1"))
+_RATES = (
+    _command("rates", "9", "--arms=original"),
+    _command("rates", "9", "--arms=decoupled --rates=0.0005,0.001,0.002"),
+    _command("rates", "9", "--arms=decoupled --rates=0.001,0.002 --steps=3000"),
+    _command("rates", "1", "--arms=decoupled --rates=0.001 --steps=3000"),
+    _command(
+        "rates",
+        "1",
+        "--arms=decoupled --rates=0.001 --generator_rate=0.001 --steps=3000",
+    ),
+)
 _MADE_BY: MadeBy = {
     "generators": _command("generators", "1,2,3"),
     **dict.fromkeys(
         ("detection", "ranking", "frequency", "sizes", "gradients", "updates"), _MAIN
     ),
-    "rates": (
-        _command("rates", "9", "--arms=original"),
-        _command("rates", "9", "--arms=decoupled --rates=0.0005,0.001,0.002"),
-        _command("rates", "9", "--arms=decoupled --rates=0.001,0.002 --steps=3000"),
-    ),
+    "rates": _RATES,
+    "steps": (_SMALL, _command("steps", "1"), *_RATES[-2:]),
     "tasks": (
         _command("tasks", "1,2,3"),
         _command("glue", "1"),

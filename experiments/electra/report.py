@@ -21,6 +21,7 @@ from experiments.electra.chosen_rows import (
     sweep_rows,
 )
 from experiments.electra.figures import draw_curves, draw_map, draw_sizes, draw_sweep
+from experiments.electra.step_report import steps_between
 from experiments.electra.task_report import of_tasks
 from experiments.kit.drawing import distinct, table, with_deviation
 from experiments.kit.paired import less
@@ -73,6 +74,9 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     ):
         if chosen:
             found[name] = by_rates(chosen)
+    longest = max((row["steps"] for row in main), default=0)
+    if steps := steps_between([r for r in main + tried if r["steps"] == longest]):
+        found["steps"] = steps
     if tasks:
         found |= of_tasks(tasks)
     if projected:

@@ -131,6 +131,30 @@ def test_detectors_that_were_scored_on_fewer_texts_are_ranked_by_those():
     assert lines[3] == "| rank correlation with 4:1 |  |  | -1.00 | 1.00 | 1.00 |"
 
 
+def test_steps_from_one_method_to_the_other():
+    rows = []
+    for arm, rate, generator_rate, f1 in (
+        ("original", 1e-3, None, 0.24),
+        ("separate", 1e-3, None, 0.19),
+        ("decoupled", 1e-3, 1e-3, 0.2),
+        ("decoupled", 2e-3, 2e-3, 0.18),
+        ("disentangled", 1e-3, 2e-3, 0.23),
+    ):
+        for seed in (2, 1):
+            more = {"rate": rate, "generator_rate": generator_rate}
+            rows.append(_detector_row(arm, 4, seed, f1 + seed / 1000, **more))
+    # One is missing, and then one is there after fewer steps.
+    assert "steps" not in electra_report.tables(rows)
+    more = {"rate": 1e-3, "generator_rate": 2e-3, "stage": "rates"}
+    rows.append(_detector_row("decoupled", 4, 1, 0.15, steps=50, **more))
+    assert "steps" not in electra_report.tables(rows)
+    rows.append(_detector_row("decoupled", 4, 1, 0.15, **more))
+    lines = electra_report.tables(rows)["steps"].splitlines()[2:]
+    assert len(lines) == 6
+    assert lines[0].startswith("| original | 0.001 |  |  | 1 | 0.241 |")
+    assert "| the generator's rate twice as high | 1 | 0.150 |" in lines[3]
+
+
 def test_the_map_is_equation_1_10_and_its_dots_are_sweet_spots():
     rates, layers = np.geomspace(1e-5, 1e-2, 121), 4
     found = bounds_by_rates(rates, layers)
