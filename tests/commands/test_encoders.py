@@ -209,11 +209,9 @@ def test_encoders_that_do_not_know_what_is_needed_are_warned_of(trained):
     pairs = settings.FinetuneSettings(text_b_column="other")
     # This one was trained for four steps.
     nothing, warning = finetuning.encoder_warnings(pairs, found)
-    assert nothing.startswith("the encoder has learnt next to nothing (see report.md")
+    assert nothing.startswith("the encoder has learnt next to nothing (its report.md")
     assert "--two_texts" in warning
-    assert report(trained)["warnings"] == [
-        nothing.replace("None", str(trained / "encoder"))
-    ]
+    assert report(trained)["warnings"] == [nothing]
     known = found._replace(has_learnt=True)
     assert not finetuning.encoder_warnings(settings.FinetuneSettings(), known)
     known = known._replace(knows_pairs=True)

@@ -67,8 +67,8 @@ def encoder_warnings(settings: FinetuneSettings, trained: TrainedEncoder) -> lis
     found = []
     if not trained.has_learnt:
         found.append(
-            f"the encoder has learnt next to nothing (see report.md in "
-            f"{settings.encoder}): expect no more than of one that begins anew"
+            "the encoder has learnt next to nothing (its report.md says how little): "
+            "expect no more than of one that begins anew"
         )
     if settings.text_b_column is not None and not trained.knows_pairs:
         found.append(
