@@ -29,6 +29,7 @@ def draw_all(rows: Sequence[Row], folder: pathlib.Path) -> None:
             draw_lemmas(row, folder / "lemmas.png")
     arms = [row for row in rows if row["stage"] == "arms"]
     if arms:
+        arms.sort(key=lambda row: row["examples"])
         draw_arms(arms, folder / "truth.png")
 
 
