@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 from experiments.benchmark.preset import Preset
-from experiments.benchmark.processes import STATUS, in_a_process, resident
+from experiments.benchmark.processes import STATUS, in_a_process, resident, said_of
 from experiments.benchmark.timing import Line, Row
 from experiments.kit.timing import duration
 
@@ -68,7 +68,7 @@ def measure(preset: Preset, data_dir: str, seeds: tuple[int, ...]) -> Row:
             ),
             Line(f"{what}, time", duration(found["seconds"]), "", "", "at most 10 min"),
         ],
-        {"point": dataclasses.asdict(point), **found},
+        {"point": said_of(point), **found},
     )
 
 

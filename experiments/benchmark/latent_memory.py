@@ -18,6 +18,7 @@ from experiments.benchmark.processes import (
     in_a_process,
     mebibytes,
     resident,
+    said_of,
 )
 from experiments.benchmark.timing import Line, Row
 
@@ -59,7 +60,7 @@ def measure(name: str, preset: Preset, seeds: tuple[int, ...]) -> Row:
                 for _ in range(preset.memory_processes):
                     point = Point(name, estimator, part, samples, seed)
                     numbers = in_a_process(__spec__.name, point)
-                    points.append(dataclasses.asdict(point) | numbers)
+                    points.append(said_of(point) | numbers)
                     found.setdefault(part, []).append(numbers["step_mib"])
         ratio = statistics.median(found["step"]) / statistics.median(found["decoder"])
         lines.append(

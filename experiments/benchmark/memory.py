@@ -20,6 +20,7 @@ from experiments.benchmark.processes import (
     in_a_process,
     mebibytes,
     resident,
+    said_of,
 )
 from experiments.benchmark.timing import Line, Row
 
@@ -65,7 +66,7 @@ def measure(name: str, preset: Preset, data_dir: str, seeds: tuple[int, ...]) ->
     ]
     for point in tqdm.tqdm(wanted_points, desc="memory", leave=False, disable=None):
         numbers = in_a_process(__spec__.name, point)
-        points.append(dataclasses.asdict(point) | numbers)
+        points.append(said_of(point) | numbers)
         by_k = found.setdefault(point.gradient, {})
         by_k.setdefault(point.k, []).append(numbers["step_mib"])
     lines = []

@@ -14,6 +14,12 @@ from typing import Any
 STATUS = pathlib.Path("/proc/self/status")
 
 
+def said_of(point: Any) -> dict[str, Any]:
+    """Returns the fields of a point that a row keeps: not where the data are."""
+    fields = dataclasses.asdict(point)
+    return {name: value for name, value in fields.items() if name != "data_dir"}
+
+
 def in_a_process(module: str, point: Any) -> dict[str, float]:
     """Runs `python -m MODULE POINT` and returns the JSON object that it prints last.
 

@@ -9,9 +9,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from experiments.benchmark import imm, kneser_ney, latents, lstm, memory
+from experiments.benchmark import imm, kneser_ney, large_counts, latents, lstm, memory
 from experiments.benchmark import running as benchmark
 from experiments.benchmark.preset import PRESETS, Preset, row_names
+from experiments.benchmark.processes import said_of
 from experiments.benchmark.report import Report
 from experiments.benchmark.stored import read_rows
 from experiments.benchmark.stream import training_stream, windows
@@ -65,6 +66,12 @@ def test_smoke_preset(tmp_path, capsys):
 
 
 @pytest.mark.landing
+def test_rows_do_not_say_where_the_data_are():
+    point = large_counts.Point("/somewhere", 10, 100, 5, 1)
+    kept = said_of(point)
+    assert kept == {"vocabulary_size": 10, "tokens": 100, "order": 5, "seed": 1}
+
+
 def test_memory_of_a_point_in_a_process_of_its_own():
     row = memory.measure("smoke", ONE_POINT, "", (1,))
     (point,) = row.numbers["points"]

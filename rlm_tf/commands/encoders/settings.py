@@ -54,10 +54,9 @@ class PretrainSettings:
     )
     variant: str = setting(
         "thesis",
-        "Of --objective=electra, where the thesis and ELECTRA's code differ. thesis: "
-        "every masked word shows [MASK], T5's relative positions, Adam's beta_2 0.98; "
-        "electra: 15 % of masked words stay as they are, absolute positions, 0.999. "
-        "All else has flags of its own.",
+        "Of --objective=electra, in these alone. thesis: every masked word shows "
+        "[MASK], T5's relative positions, Adam's beta_2 0.98; electra, as its code: "
+        "15 % of masked words stay as they are, absolute positions, 0.999.",
     )
     documents: bool | None = setting(
         None,
