@@ -49,22 +49,51 @@ def pairs(tmp_path_factory) -> pathlib.Path:
     return folder
 
 
-@pytest.mark.slow
-def test_pairs_within_minutes_of_their_tables_alone(pairs, capsys):
-    """No text, a table to choose on, minutes; once more, and after a kill."""
-    folder = pairs / "out"
-    chosen = settings.ClassifierSettings(
+def _of_pairs(pairs: pathlib.Path) -> settings.ClassifierSettings:
+    return settings.ClassifierSettings(
         train=str(pairs / "train.csv"),
         valid=str(pairs / "valid.csv"),
         text_column="one",
         text_b_column="other",
         label_column="same",
-        output_dir=str(folder),
+        output_dir=str(pairs / "out"),
         minutes=0.1,
         max_size=120,
         width=8,
         num_layers=1,
     )
+
+
+def test_pairs_are_pretrained_on_as_two_texts(pairs, monkeypatch):
+    """What pre-training is told of tables alone, and fine-tuning of the minutes."""
+    asked = []
+
+    class _Run:
+        def __init__(self, *given):
+            asked.append(given)
+
+        def run(self):
+            pass
+
+    monkeypatch.setattr(pretraining, "Run", _Run)
+    monkeypatch.setattr(finetuning, "Run", _Run)
+    classifying.run(_of_pairs(pairs))
+    (first, where, (train, held)), (second, _, found) = asked
+    assert first.two_texts and first.length == 64 and first.valid is None
+    assert first.minutes == pytest.approx(0.07) and where.name == "encoder"
+    # All texts that are trained on, the last tenth of them held out.
+    lines = train.decode().split("\n")[:-1] + held.decode().split("\n")[:-1]
+    assert lines == found.train.texts + found.train.texts_b
+    assert held.count(b"\n") == round(len(lines) / 10)
+    assert second.valid == str(pairs / "valid.csv") and len(found.valid) == 12
+    assert 0.05 < second.minutes <= 0.1 * 2 / 3
+
+
+@pytest.mark.slow
+@pytest.mark.landing
+def test_pairs_within_minutes_of_their_tables_alone(pairs, capsys):
+    """No text, a table to choose on, minutes; once more, and after a kill."""
+    chosen, folder = _of_pairs(pairs), pairs / "out"
     classifying.run(chosen)
     plan = json.loads((folder / "encoder" / "plan.json").read_text())
     assert plan["two_texts"] and plan["length"] == 64

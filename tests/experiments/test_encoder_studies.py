@@ -306,6 +306,7 @@ def test_mistakes_in_settings_of_the_road_map(change, message):
         dataclasses.replace(config, **change).check()
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize("embeddings", ["shared", "separate"])
 def test_norms_of_gradients_before_clipping(embeddings):
     model = Electra(encoder(), encoder(seed=1), embeddings=embeddings, clip_norm=1e-3)
