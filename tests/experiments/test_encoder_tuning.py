@@ -67,6 +67,7 @@ def test_the_average_of_glue_needs_all_tasks():
     assert "| mnli | accuracy | original, 4 layers, settings of Table A.2 |" in searched
 
 
+@pytest.mark.landing
 def test_fine_tuning_of_numbers_and_of_two_test_texts(tmp_path, monkeypatch):
     rng = np.random.default_rng(3)
     texts_a = [" ".join(rng.choice(["ab", "cd", "ef"], 5)) for _ in range(40)]

@@ -87,6 +87,7 @@ def test_mistakes(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.landing
 def test_it_is_exported_and_fills_masks(tmp_path):
     (tmp_path / "bert").mkdir()
     write_bert(tmp_path / "bert", WORDS)
