@@ -72,7 +72,7 @@ ARMS: Mapping[str, Arm] = {
     "mogrifier": Arm(
         [
             {"learning_rate": rate, "state_dropout": dropout}
-            for rate in (2e-3, 4e-3)
+            for rate in (4e-3, 7e-3)
             for dropout in (0.2, 0.4)
         ],
         architecture="mogrifier",
