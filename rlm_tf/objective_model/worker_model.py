@@ -51,20 +51,25 @@ class WorkerModel(keras.Model):
                 )
 
     def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """Trains as `keras.Model.fit`; workers share each batch of a data set."""
+        """Trains as `keras.Model.fit`; workers share each batch of a data set.
+
+        TensorFlow tunes a data set's threads and buffers only where its
+        `options().autotune.enabled` is True: the end of an epoch waits for it.
+        """
         given = keras_arguments("fit", x, *args, **kwargs)
-        if self._in_workers:
-            for name in ("x", "validation_data"):
-                given[name] = _shared_batches(given.get(name))
+        for name in ("x", "validation_data"):
+            given[name] = self._batches(given.get(name))
         with plain_errors(), lost_worker_named():
             return super().fit(**given)
 
     def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Evaluates as `keras.Model.evaluate`; workers share each batch."""
-        if self._in_workers:
-            x = _shared_batches(x)
         with plain_errors(), lost_worker_named():
-            return super().evaluate(x, *args, **kwargs)
+            return super().evaluate(self._batches(x), *args, **kwargs)
+
+    def _batches(self, data: Any) -> Any:
+        data = _without_tuning(data)
+        return _shared_batches(data) if self._in_workers else data
 
     def make_train_function(self, force: bool = False) -> Any:
         if not self._in_workers:
@@ -132,6 +137,21 @@ def keras_arguments(method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
     del named["self"]
     others = named.pop("kwargs", {})
     return {**named, **others}
+
+
+def _without_tuning(data: Any) -> Any:
+    """Returns a data set that TensorFlow does not tune, unless it asks to be.
+
+    The thread that tunes may miss that its iterator has ended, and the epoch then waits
+    until it looks again, for as long as the iterator lived and for up to a minute.
+    """
+    if not isinstance(data, tf.data.Dataset):
+        return data
+    if data.options().autotune.enabled is not None:
+        return data
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return data.with_options(options)
 
 
 def _shared_batches(data: Any) -> Any:

@@ -80,7 +80,10 @@ class ResumableBatches:
             self._epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
             self._start = tf.Variable(0, dtype=tf.int64, trainable=False)
         dataset = tf.data.Dataset.from_tensors(0).flat_map(self._one_pass)
-        self.dataset = dataset.prefetch(tf.data.AUTOTUNE).with_options(data_sharing())
+        options = data_sharing()
+        # The end of an epoch would wait for what tunes: see `WorkerModel.fit()`.
+        options.autotune.enabled = False
+        self.dataset = dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
         # Not `assert_cardinality`: it fails when a resumed epoch gives fewer elements.
         length = tf.constant(self.steps, tf.int64)
         self.dataset.cardinality = lambda: length

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import keras
@@ -335,3 +336,36 @@ def test_a_step_is_traced_once(rng, steps):
     model.fit(data.batch(2), epochs=2, verbose=0)
     # Keras traces an execution of several steps for each of them.
     assert traced == [True] * len(traced) and len(traced) <= steps
+
+
+@pytest.mark.parametrize("asked", [None, True, False])
+def test_data_sets_are_tuned_where_they_ask(asked, rng, monkeypatch):
+    """What tunes may sleep on at the end of an epoch, and `fit()` would wait."""
+    seen = []
+
+    def note(name):
+        original = getattr(keras.Model, name)
+
+        @functools.wraps(original)
+        def noted(self, *args, **kwargs):
+            for data in (*args, *kwargs.values()):
+                if isinstance(data, tf.data.Dataset):
+                    seen.append(data.options().autotune.enabled)
+            return original(self, *args, **kwargs)
+
+        monkeypatch.setattr(keras.Model, name, noted)
+
+    note("fit")
+    note("evaluate")
+    data = tf.data.Dataset.from_tensors(_batch(rng))
+    if asked is not None:
+        options = tf.data.Options()
+        options.autotune.enabled = asked
+        data = data.with_options(options)
+    model = TwoTerms()
+    model.compile("sgd")
+    model.fit(data, verbose=0)
+    model.evaluate(data, verbose=0)
+    assert seen == 2 * [bool(asked)]
+    model.fit(*_batch(rng)[:2], validation_data=data, verbose=0)
+    assert set(seen) == {bool(asked)} and len(seen) > 2
