@@ -139,7 +139,16 @@ CHOSEN: Mapping[str, Values] = {
         "learning_rate": 7.29e-3,
         "decay": 3.12e-4,
         "decoupled": 0,
-    }
+    },
+    "noising": {"gamma0": 0.2},
+    "imm-2": {"coefficient": 0.2},
+    "imm-5": {"coefficient": 0.5},
+    "imm-2345": {"coefficient": 0.2},
+    "imm-bank": {"coefficient": 0.5},
+    "noising-imm": {"gamma0": 0.1, "coefficient": 0.2},
+    "distilled-5": {"coefficient": 0.5},
+    "mogrifier": {"learning_rate": 7e-3, "state_dropout": 0.4},
+    "transformer": {"learning_rate": 2e-3, "dropout": 0.4},
 }
 
 
