@@ -143,7 +143,7 @@ CHOSEN: Mapping[str, Values] = {
     "noising": {"gamma0": 0.2},
     "imm-2": {"coefficient": 0.2},
     "imm-5": {"coefficient": 0.5},
-    "imm-2345": {"coefficient": 0.2},
+    "imm-2345": {"coefficient": 0.1},
     "imm-bank": {"coefficient": 0.5},
     "noising-imm": {"gamma0": 0.1, "coefficient": 0.2},
     "distilled-5": {"coefficient": 0.5},

@@ -110,7 +110,7 @@ _MATCHED = (
     "transformer-imm",
 )
 # Until the trials have chosen four of them.
-_COMPARED = ("none", "noising", "imm-2", "imm-5", "distilled-5")
+_COMPARED = ("none", "noising", "mogrifier", "imm-2345", "imm-2")
 PRESETS = {
     # Seconds: does everything run?
     "smoke": ScarceConfig(
