@@ -114,9 +114,9 @@ def test_runs_of_presets():
     assert len(runs_of(PRESETS["search"], [1])) == 12
     assert len(runs_of(PRESETS["trials"], [1])) == 4 * len(PRESETS["trials"].arms)
     mean = runs_of(PRESETS["small"], [1, 2])[-1]
-    assert mean.name == "arms-ensemble-distilled-5-ptb-8th"
+    assert mean.name == "arms-ensemble-imm-2-ptb-8th"
     assert mean.settings["seeds"] == [1, 2]
-    assert mean.settings["values"] == chosen("distilled-5")
+    assert mean.settings["values"] == chosen("imm-2")
     medium = runs_of(PRESETS["published-medium"], [1])[-1]
     assert medium.name == "published-zaremba-medium-imm-ptb-seed1"
     assert medium.settings["values"]["width"] == 650
