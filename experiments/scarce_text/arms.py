@@ -141,7 +141,7 @@ CHOSEN: Mapping[str, Values] = {
         "decoupled": 0,
     },
     "noising": {"gamma0": 0.2},
-    "imm-2": {"coefficient": 0.2},
+    "imm-2": {"coefficient": 0.1},
     "imm-5": {"coefficient": 0.5},
     "imm-2345": {"coefficient": 0.1},
     "imm-bank": {"coefficient": 0.5},
