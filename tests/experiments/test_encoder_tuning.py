@@ -98,6 +98,7 @@ def test_fine_tuning_of_numbers_and_of_two_test_texts(tmp_path, monkeypatch):
     assert peers["majority"] == {"spearman": 0.0, "spearman_odd": 0.0}
 
 
+@pytest.mark.landing
 def test_peers_and_epochs_are_chosen_by_the_metric_that_counts(tmp_path):
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.choice(["ab", "cd", "ef"], 4)) for _ in range(60)]

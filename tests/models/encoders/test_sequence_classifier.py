@@ -176,6 +176,7 @@ def test_mistakes():
 
 
 @pytest.mark.graph
+@pytest.mark.landing
 def test_labels_of_any_size_are_learnt(tmp_path):
     rng = np.random.default_rng(0)
     tokens = texts(rows=32)
