@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import pathlib
 import sys
 
 import pytest
@@ -13,24 +12,11 @@ import pytest
 from rlm_tf.command_line import run_lock
 from rlm_tf.commands import compare, settings, using
 from rlm_tf.commands.model_folder import load_folder
-from rlm_tf.commands.settings import TrainSettings
 from rlm_tf.commands.training import reading, running
 from rlm_tf.evaluation import interpolate, restricted_target_log_probs, target_log_probs
 from rlm_tf.serving.arguments import MAX_TEXT_BYTES
-from tests.commands.training_files import small_settings
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory) -> TrainSettings:
-    return small_settings(tmp_path_factory.mktemp("docs"))
-
-
-@pytest.fixture(scope="module")
-def trained(small) -> pathlib.Path:
-    running.run(small)
-    return pathlib.Path(str(small.output_dir))
 
 
 def test_everything_is_written(trained):

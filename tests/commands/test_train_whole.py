@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import pathlib
 import signal
 import subprocess
 import sys
@@ -22,24 +21,11 @@ from rlm_tf.commands.distillation.settings import (
     check_distil_settings,
 )
 from rlm_tf.commands.model_folder import load_folder
-from rlm_tf.commands.settings import TrainSettings
 from rlm_tf.commands.training import fitting, reading, running
 from rlm_tf.data.text.python_docs import python_docs
 from rlm_tf.evaluation import interpolate, restricted_target_log_probs, target_log_probs
-from tests.commands.training_files import small_settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.landing]
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory) -> TrainSettings:
-    return small_settings(tmp_path_factory.mktemp("docs"))
-
-
-@pytest.fixture(scope="module")
-def trained(small) -> pathlib.Path:
-    running.run(small)
-    return pathlib.Path(str(small.output_dir))
 
 
 def test_the_served_mixture_needs_a_bare_process(trained):
