@@ -27,7 +27,7 @@ def _with(example: str, changes: dict[str, str]) -> str:
 def test_the_examples_run(tmp_path):
     text = README.read_text("utf-8") + EXAMPLES.read_text("utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.S)
-    train, load, recurrent, latent, coherent, encoders, *others = examples
+    train, load, recurrent, mean, latent, coherent, encoders, *others = examples
     seeds, students, policy = others
     saved = tmp_path / "mine.keras"
     train = _with(
@@ -48,6 +48,15 @@ def test_the_examples_run(tmp_path):
             "corpus.train, 64, 20": "corpus.train[:3000], 64, 20",
             "corpus.test, 1, 20": "corpus.test[:100], 1, 20",
             '"saved_models/mogrifier"': repr(str(tmp_path / "mogrifier")),
+        },
+    )
+    mean = _with(
+        mean,
+        {
+            "size, 200, 2": "size, 4, 1",
+            "epochs=10": "epochs=1, steps_per_epoch=3",
+            "corpus.test, 1, 20": "corpus.test[:100], 1, 20",
+            '"saved_models/mean"': repr(str(tmp_path / "mean")),
         },
     )
     latent = _with(
@@ -96,12 +105,13 @@ def test_the_examples_run(tmp_path):
             '"saved_models/digits"': repr(str(tmp_path / "digits")),
         },
     )
-    together = train + load + recurrent + latent + coherent + encoders + students
+    together = train + load + recurrent + mean + latent + coherent + encoders + students
     exec(compile(together, str(README), "exec"), {})
     seeds = _with(seeds, {'"saved_models/seeds"': repr(str(tmp_path / "seeds"))})
     exec(compile(seeds, str(README), "exec"), {})
     assert (tmp_path / "seeds" / "saved_model.pb").exists()
-    for name in ("mine", "mogrifier", "latents", "coherent", "opinions", "digits"):
+    names = "mine", "mogrifier", "mean", "latents", "coherent", "opinions", "digits"
+    for name in names:
         assert (tmp_path / name / "saved_model.pb").exists()
     assert policy.count("epochs=100") == 2
     policy = policy.replace("epochs=100", "epochs=2").replace(

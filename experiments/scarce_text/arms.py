@@ -145,6 +145,7 @@ CHOSEN: Mapping[str, Values] = {
     "imm-5": {"coefficient": 0.5},
     "imm-2345": {"coefficient": 0.1},
     "imm-bank": {"coefficient": 0.5},
+    "imm-falling": {"coefficient": 1.0},
     "noising-imm": {"gamma0": 0.1, "coefficient": 0.2},
     "distilled-5": {"coefficient": 0.5},
     "mogrifier": {"learning_rate": 7e-3, "state_dropout": 0.4},
@@ -155,8 +156,13 @@ CHOSEN: Mapping[str, Values] = {
 def chosen(name: str) -> Values:
     """Returns the settings of an arm: those of its base, and its own.
 
-    An arm that was not tried yet has the first of its trials.
+    Raises:
+        ValueError: If none of its trials was chosen yet.
     """
-    arm = ARMS[name]
-    own = CHOSEN.get(name, arm.trials[0] if arm.trials else {})
+    if name not in CHOSEN:
+        raise ValueError(
+            f"arm {name} has no settings yet: choose them by --preset=trials "
+            f"--arms={name} and enter the best in arms.CHOSEN."
+        )
+    arm, own = ARMS[name], CHOSEN[name]
     return dict(own) if name == arm.base else {**chosen(arm.base), **own}

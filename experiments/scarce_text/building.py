@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -103,21 +104,31 @@ def _matched(
     steps: int,
 ) -> InducedModelMatching:
     counted = corpus.train if arm.counted else text
-    # Several orders share lambda.
-    share = values["coefficient"] / len(arm.orders)
-    weight: Any = share
-    if arm.falling:
-        weight = keras.optimizers.schedules.PolynomialDecay(share, steps, 0.0)
     contexts = {
         "batch": InBatchContexts,
         "own": OwnContexts,
         "bank": lambda: InBatchContexts(bank_size=config.bank_size),
     }[arm.contexts]()
-    pairs = [
-        (KneserNey(order).fit(counted, len(corpus.vocabulary)), weight)
-        for order in arm.orders
-    ]
+    pairs = matched(arm.orders, values["coefficient"], counted, len(corpus.vocabulary))
+    if arm.falling:
+        decay = keras.optimizers.schedules.PolynomialDecay
+        pairs = [(n_gram, decay(weight, steps, 0.0)) for n_gram, weight in pairs]
     return InducedModelMatching(model, pairs, contexts)
+
+
+def matched(
+    orders: Sequence[int], coefficient: float, text: np.ndarray, size: int
+) -> list[tuple[KneserNey, Any]]:
+    """Returns n-grams of a text, each with its share of lambda.
+
+    Args:
+        orders: Of the n-grams.
+        coefficient: Lambda.
+        text: What is counted.
+        size: Of the vocabulary.
+    """
+    share = coefficient / len(orders)
+    return [(KneserNey(order).fit(text, size), share) for order in orders]
 
 
 def _optimizer(arm: Arm, values: Values) -> keras.optimizers.Optimizer:

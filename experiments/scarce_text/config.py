@@ -135,22 +135,22 @@ PRESETS = {
     ),
     "counted": ScarceConfig(
         study="counted",
-        arms=(*PEERS, "none", "counted-imm-2", "counted-imm-5", "counted-bank-2"),
+        arms=(*PEERS, "none", "counted-imm-2", ENSEMBLE + "none"),
     ),
     "curve": ScarceConfig(
         study="curve",
-        arms=(*PEERS, "none"),
+        arms=(*PEERS, "none", ENSEMBLE + "none"),
         fractions=(0.0625, 0.125, 0.25, 0.5),
     ),
     "corpora": ScarceConfig(
         study="corpora",
-        arms=(*PEERS, "none", "noising"),
+        arms=(*PEERS, "none", "noising", ENSEMBLE + "none"),
         corpus="wikitext-2",
         fractions=(0.111,),
     ),
     "shakespeare": ScarceConfig(
         study="corpora",
-        arms=(*PEERS, "none", "noising"),
+        arms=(*PEERS, "none", "noising", ENSEMBLE + "none"),
         corpus="tiny-shakespeare",
         pieces=2000,
         fractions=(1.0,),

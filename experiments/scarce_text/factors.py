@@ -22,7 +22,6 @@ _UNTUNED = (
     "scarcity/none-4th-seed1",
     "scarcity/none-2th-seed1",
 )
-_MOST_ARMS = 6
 
 
 class Curve(dict[float, float]):
@@ -81,7 +80,7 @@ def _means(pairs: Sequence[tuple[float, float]]) -> Curve:
 
 
 def factors(arms: Mapping[str, Sequence[Row]], recipes: Mapping[str, Curve]) -> str:
-    """Returns the table of data factors of the best arms; '' without any.
+    """Returns the table of data factors of arms; '' without any.
 
     A star marks what lies beyond the amounts of text that the recipe was tried with.
 
@@ -90,7 +89,7 @@ def factors(arms: Mapping[str, Sequence[Row]], recipes: Mapping[str, Curve]) -> 
         recipes: Curves by the name of their recipe.
     """
     lines = []
-    for arm in list(arms)[:_MOST_ARMS]:
+    for arm in arms:
         cells = [factor_of(arms[arm], recipe) for recipe in recipes.values()]
         lines.append((arm, f"{_mixed(arms[arm]):.1f}", *cells))
     if not lines:

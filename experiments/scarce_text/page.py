@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from experiments.kit.about import About, MadeBy
-from experiments.kit.paired import less
 from experiments.kit.rows import Rows
-from experiments.scarce_text.arms import PEERS
+from experiments.scarce_text.arms import ENSEMBLE, PEERS
 from experiments.scarce_text.factors import (
     Curve,
     factor_of,
@@ -19,9 +18,10 @@ from experiments.scarce_text.factors import (
     tuned_curves,
     untuned_curves,
 )
-from experiments.scarce_text.report import NEEDS, by_arms, of_study
+from experiments.scarce_text.report import NEEDS, by_arms, mixed_less, of_study
 from experiments.scarce_text.report import tables as tables_of_rows
 
+_MIXED = "kneser-ney-5"
 _COMMAND = "python -m experiments.scarce_text --preset={preset} {seeds}--data_dir=DATA"
 
 
@@ -57,7 +57,9 @@ def tables(folder: pathlib.Path) -> dict[str, str]:
     found = tables_of_rows(rows)
     arms = _trained(rows)
     if arms:
-        found["factors"] = factors(arms, _recipes(rows, folder))
+        n_grams = by_arms(of_study(rows, "arms")).get(_MIXED, [])
+        shown = {**arms, **({_MIXED: n_grams} if n_grams else {})}
+        found["factors"] = factors(shown, _recipes(rows, folder))
     return found
 
 
@@ -89,18 +91,49 @@ def headline(folder: pathlib.Path) -> str:
     if not trained:
         return "The comparison was not run yet"
     arms = by_arms(of_study(rows, "arms"))
-    means = {
-        arm: float(np.mean([row["mixed_test"] for row in own]))
-        for arm, own in arms.items()
-    }
-    found = "; ".join(f"{arm} {mean:.1f}" for arm, mean in means.items())
     best = next(iter(trained))
+
+    def mean(arm: str) -> str:
+        return f"{np.mean([row['mixed_test'] for row in arms[arm]]):.1f}"
+
+    others = [arm for arm in trained if arm not in (best, "none")]
+    behind = ", ".join(
+        f"{arm} {mixed_less('none', arms, arm)}"
+        for arm in others
+        if not arm.startswith(ENSEMBLE) and "none" in arms
+    )
     worth = ", ".join(
-        f"{factor_of(trained[best], curve)} times the text over {name}"
+        f"{factor_of(trained[best], curve)} over {name}"
         for name, curve in _recipes(rows, folder).items()
     )
-    than = less("none", arms, arms[best], "mixed_test")
+    n_gram = f" (which has {mean(_MIXED)})" if _MIXED in arms else ""
+    than = mixed_less("none", arms, best)
     return (
-        f"Test perplexity, mixed with Kneser-Ney 5: {found}; {best}"
-        f"{f', less none {than},' if than else ''} is worth a data factor of {worth}"
+        f"Test perplexity, mixed with Kneser-Ney 5{n_gram}: {best} is best, "
+        f"{mean(best)}{f', less none {than}' if than else ''}"
+        f"{f'; less none: {behind}' if behind else ''}; data factor of {best}: {worth}"
     )
+
+
+def values(folder: pathlib.Path) -> dict[str, str]:
+    """Returns what other pages repeat: of test text, mixed with Kneser-Ney 5.
+
+    By how much perplexity falls by mixing and by the mean of seeds, how far arms are
+    above `none`, and their numbers.
+    """
+    arms = by_arms(of_study(Rows(folder).read_all(NEEDS), "arms"))
+
+    def mean(arm: str, name: str = "mixed_test") -> float:
+        return float(np.mean([row[name] for row in arms[arm]]))
+
+    none, seeds = mean("none"), ENSEMBLE + "none"
+    found = {
+        "mixed": f"{100 * (1 - none / mean('none', 'test')):.0f} %",
+        "ensemble": f"{100 * (1 - mean(seeds) / none):.1f} %",
+        "n_gram": f"{mean(_MIXED):.1f}",
+    }
+    for arm in ("none", "imm-2345", "noising", seeds):
+        found[f"{arm}_mixed"] = f"{mean(arm):.1f}"
+        found[f"{arm}_alone"] = f"{mean(arm, 'test'):.1f}"
+        found[f"{arm}_less_none"] = mixed_less("none", arms, arm)
+    return found

@@ -7,13 +7,14 @@ from typing import Any
 import keras
 import numpy as np
 
+from experiments.scarce_text.arms import ARMS, CHOSEN
+from experiments.scarce_text.building import matched
 from rlm_tf.data import Corpus, Noising
 from rlm_tf.models import (
     InBatchContexts,
     InducedModelMatching,
     RecurrentLanguageModel,
 )
-from rlm_tf.restricted import KneserNey
 
 # Section 4.1 there: width, dropout, window, epochs, initialisation, the epochs that the
 # first rate is kept for, and what it is divided by after each.
@@ -37,10 +38,10 @@ _ZAREMBA: dict[str, dict[str, Any]] = {
         "divided": 1.2,
     },
 }
-# What arms add: IMM with an n-gram in batch, or noise.
+# What arms add, as the study has chosen it: IMM in batch, or noise.
 _ADDED: dict[str, dict[str, Any]] = {
-    "imm": {"order": 2, "coefficient": 0.2},
-    "noising": {"gamma0": 0.2},
+    "imm": {"orders": ARMS["imm-2345"].orders, **CHOSEN["imm-2345"]},
+    "noising": CHOSEN["noising"],
 }
 _CLIP, ROWS = 5.0, 20
 
@@ -81,9 +82,11 @@ def zaremba_model(
         **options,
     )
     if "coefficient" in published:
-        n_gram = KneserNey(published["order"]).fit(text, size)
         model = InducedModelMatching(
-            model, [(n_gram, published["coefficient"])], InBatchContexts(), **options
+            model,
+            matched(published["orders"], published["coefficient"], text, size),
+            InBatchContexts(),
+            **options,
         )
     model.compile(keras.optimizers.SGD(1.0))
     return model

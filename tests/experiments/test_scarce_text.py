@@ -42,6 +42,10 @@ def _corpus():
 def test_every_arm_has_its_trials_and_settings():
     for name, arm in ARMS.items():
         assert trials_of(name) == (12 if name == "none" else 4)
+        if name not in CHOSEN:
+            with pytest.raises(ValueError, match=f"arm {name} has no settings yet"):
+                chosen(name)
+            continue
         found = chosen(name)
         assert ("coefficient" in found) == bool(arm.orders)
         assert ("gamma0" in found) == arm.noising
@@ -120,8 +124,9 @@ def test_runs_of_presets():
     medium = runs_of(PRESETS["published-medium"], [1])[-1]
     assert medium.name == "published-zaremba-medium-imm-ptb-seed1"
     assert medium.settings["values"]["width"] == 650
-    assert medium.settings["values"]["coefficient"] == 0.2
-    half = runs_of(PRESETS["curve"], [1])[-1]
+    assert medium.settings["values"]["orders"] == ARMS["imm-2345"].orders
+    assert medium.settings["values"]["coefficient"] == CHOSEN["imm-2345"]["coefficient"]
+    half = runs_of(PRESETS["curve"], [1])[-2]
     assert half.name == "curve-none-ptb-2th-seed1"
     assert half.settings["values"] == chosen("none")
     for wrong, message in (
@@ -210,6 +215,13 @@ def test_tables():
     ]
     assert "| ensemble-none | 3 | 200.00 | 199.00 | 180.00 | 179.00 |" in found[3]
     assert "**-3.00 ± 0.00**" in found[4]
+    # What has no seeds stands beside the mean of all; an ensemble beside its seeds'.
+    assert "| +78.00 |" in found[2] and "| -12.00 |" in found[3]
+    rows[-1] |= {"gain": {"nats": -0.06, "error": 0.01, "ratio": 0.94}}
+    assert "| **-12.00 ± 3.58** |" in tables(rows)["arms"]
+    rows[-1] |= {"seeds": [1, 2, 3, 4]}
+    assert "| 0.25 |  |  |" in tables(rows)["arms"].splitlines()[3]
+    rows[-1] |= {"seeds": [1, 2, 3]}
     tried = [_row("imm-2", 1, 200 - n, "trials", trial=n) for n in (1, 2)]
     lines = tables(tried)["trials"].splitlines()
     assert lines[2] == "| imm-2 | 2 | 218.00 | 198.00 | 0.25 |  | coefficient 0.5 |"
@@ -303,6 +315,10 @@ def test_the_headline_has_the_difference_and_what_it_is_worth(tmp_path, monkeypa
     curves = {"a recipe": Curve({0.125: 240.0, 0.25: 120.0})}
     monkeypatch.setattr(page, "untuned_curves", lambda _: curves)
     found = page.headline(tmp_path / "scarce_text")
-    assert "noising 181.0; none 191.0" in found
-    assert "noising, less none **-10.00 ± 0.00**, is worth" in found
-    assert "1.33 times the text over a recipe" in found
+    assert "noising is best, 181.0, less none **-10.00 ± 0.00**;" in found
+    assert "data factor of noising: 1.33 over a recipe" in found
+    rows.write("mean", _row("ensemble-none", 1, 171, seeds=[1, 2, 3]))
+    rows.write("n-gram", _row("kneser-ney-5", 1, 271))
+    found = page.headline(tmp_path / "scarce_text")
+    assert "Kneser-Ney 5 (which has 270.0): ensemble-none is best, 170.0" in found
+    assert "less none -21.00; less none: noising **-10.00 ± 0.00**;" in found

@@ -42,6 +42,8 @@ class EnsembleLanguageModel(ObjectiveModel):
     def __init__(self, models: Sequence[keras.Model], **kwargs: Any) -> None:
         name = type(self).__name__
         models = list(models) if isinstance(models, list | tuple) else [models]
+        if not models:
+            raise ValueError(f"{name}: `models` has none; one at least is needed.")
         views = [interface_of(model) for model in models if _is_model(name, model)]
         for view in views:
             if not isinstance(view, StatesInterface):

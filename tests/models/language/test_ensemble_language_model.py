@@ -89,7 +89,7 @@ def test_a_list_is_exported_and_answers_strings(tmp_path):
 @pytest.mark.parametrize(
     ("models", "message"),
     [
-        ([], "must be language models of one vocabulary, found sizes"),
+        ([], "`models` has none"),
         ([3], "`models` must hold Keras models, found int"),
         ([keras.Sequential([keras.layers.Embedding(7, 7)])], "carries no states"),
         (
