@@ -70,9 +70,9 @@ def students_of(rows: Sequence[Row], method: str) -> list[Row]:
     return [row for row in rows if row["method"] == method]
 
 
-def accuracies(rows: Sequence[Row]) -> dict[int, float]:
-    """Returns percent right on the test digits, by seed."""
-    return {row["seed"]: 100 * row["test"]["accuracy"] for row in rows}
+def accuracies(rows: Sequence[Row], name: str = "accuracy") -> dict[int, float]:
+    """Returns percent right (or `top5`) on the test images, by seed."""
+    return {row["seed"]: 100 * row["test"][name] for row in rows if name in row["test"]}
 
 
 def less(own: Mapping[int, float], base: Mapping[int, float]) -> str:
@@ -84,6 +84,8 @@ def less(own: Mapping[int, float], base: Mapping[int, float]) -> str:
 def teachers_and_students(rows: Sequence[Row]) -> str:
     """Returns teachers' accuracies and those of students by KD (Tables 2.1, B.3)."""
     lines = []
+    data = rows[0]["data"]
+    has_five = any("top5" in row["test"] for row in rows)
     for network in distinct(row["network"] for row in rows if row["method"] == "kd"):
         own = [row for row in rows if row["network"] == network]
         kd = {
@@ -104,14 +106,17 @@ def teachers_and_students(rows: Sequence[Row]) -> str:
                     "",
                     "",
                     "",
+                    *(_five([], students_of(own, "alone"), "", "") if has_five else ()),
                 )
             )
         for arm, found in kd.items():
             if not found:
                 continue
-            of_teacher = accuracies(
-                [r for r in rows if r["role"] == "teacher" and r["teacher"] == arm]
-            )
+            teachers = [
+                r for r in rows if r["role"] == "teacher" and r["teacher"] == arm
+            ]
+            students = [r for r in students_of(own, "kd") if r["teacher"] == arm]
+            of_teacher = accuracies(teachers)
             lines.append(
                 (
                     network,
@@ -121,7 +126,8 @@ def teachers_and_students(rows: Sequence[Row]) -> str:
                     with_deviation([*found.values()]),
                     less(found, base),
                     less(found, alone),
-                    *published.ACCURACIES.get(arm, ("", "")),
+                    *published.accuracies(data, network, arm),
+                    *(_five(teachers, students, data, arm) if has_five else ()),
                 )
             )
     titles = (
@@ -134,8 +140,26 @@ def teachers_and_students(rows: Sequence[Row]) -> str:
         "less alone",
         "the paper, teacher",
         "the paper, student",
+        *(_FIVE if has_five else ()),
     )
     return table(titles, lines, (0, 1))
+
+
+_FIVE = (
+    "teacher, top 5, %",
+    "student, top 5, %",
+    "the paper, teacher, top 5",
+    "the paper, student, top 5",
+)
+
+
+def _five(
+    teachers: Sequence[Row], students: Sequence[Row], data: str, arm: str
+) -> tuple[str, ...]:
+    """Returns how often the label is among the five most probable classes."""
+    own = [accuracies(rows, "top5") for rows in (teachers, students)]
+    cells = [with_deviation([*each.values()]) if each else "" for each in own]
+    return (*cells, *published.top_five(data, arm))
 
 
 def uncertainty(rows: Sequence[Row]) -> str:

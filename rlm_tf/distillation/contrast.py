@@ -9,13 +9,21 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_range, check_running
+from rlm_tf.checks import (
+    check_integer,
+    check_range,
+    check_running,
+    checked_ids,
+)
 from rlm_tf.distillation.regressor import Shape, projection
 from rlm_tf.distillation.strategy import Strategy
-from rlm_tf.objectives import feature_distillation as features
 from rlm_tf.objectives.divergences import unit
+from rlm_tf.objectives.feature_relations import contrast_of_products
 from rlm_tf.replicas import own_part
 from rlm_tf.typing import LossOutput
+
+# Inner products that take as long as reading one vector from a memory, about.
+_PRODUCTS_A_GATHER = 8
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -107,6 +115,7 @@ class ContrastiveRepresentation(Strategy):
                 "negatives are of others."
             )
         order = np.argsort(found, kind="stable")
+        self._labels = found.astype(np.int64)
         self._by_class = (order, np.cumsum(counts) - counts, counts)
 
     def build(self, teacher_shape: Shape, student_shape: Shape) -> None:
@@ -135,15 +144,8 @@ class ContrastiveRepresentation(Strategy):
                 f"{name}: no labels of all examples. A loaded strategy has none: "
                 "`set_labels()` before fit()."
             )
-        ids = tf.cast(ids, tf.int64)
-        highest = tf.reduce_max(ids)
-        known = check_running(
-            (tf.reduce_min(ids) >= 0) & (highest < self.num_examples),
-            f"{name}: ids must be in [0, {self.num_examples})",
-            highest,
-        )
-        with tf.control_dependencies(known):
-            others = self._others(tf.cast(labels, tf.int64))
+        ids, labels = self._checked(name, ids, labels)
+        others = self._others(labels)
         t = unit(self.of_teacher(tf.stop_gradient(teacher)), axis=1)
         s = unit(self.of_student(student), axis=1)
         sides = (
@@ -152,15 +154,15 @@ class ContrastiveRepresentation(Strategy):
         )
         loss = tf.zeros([])
         for place, (anchors, memory, _) in enumerate(sides):
-            near, far = tf.gather(memory, ids), tf.gather(memory, others)
-            loss += features.contrastive(
-                anchors,
+            near = tf.reduce_sum(anchors * tf.gather(memory, ids), axis=1)
+            far = self._products(anchors, memory, others)
+            loss += contrast_of_products(
                 near,
                 far,
                 num_examples=self.num_examples,
-                normaliser=self._normaliser(place, anchors, near, far),
+                normaliser=self._normaliser(place, near, far),
                 temperature=self.temperature,
-            ).loss
+            )
         if training:
             for _, memory, seen in sides:
                 kept = self.momentum * tf.gather(memory, ids)
@@ -168,6 +170,31 @@ class ContrastiveRepresentation(Strategy):
                 memory.scatter_update(tf.IndexedSlices(unit(kept, axis=1), ids))
             own_part(self.step).assign_add(1)
         return LossOutput(loss, None)
+
+    def _checked(
+        self, name: str, ids: tf.Tensor, labels: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns ids and labels, which must be those of this data."""
+        assert self._by_class is not None
+        ids, labels = checked_ids(name, "ids", ids), checked_ids(name, "labels", labels)
+        ids, labels = tf.cast(ids, tf.int64), tf.cast(labels, tf.int64)
+        outside = (ids < 0) | (ids >= self.num_examples)
+        known = check_running(
+            tf.logical_not(tf.reduce_any(outside)),
+            f"{name}: ids must be in [0, {self.num_examples})",
+            tf.reduce_max(tf.where(outside, tf.abs(ids), 0)),
+        )
+        with tf.control_dependencies(known):
+            ids = tf.identity(ids)
+        own = tf.gather(tf.constant(self._labels), ids)
+        known = check_running(
+            tf.reduce_all(own == labels),
+            f"{name}: labels of a batch must be those of its ids in `labels`; the "
+            "number of unlike ones must be 0",
+            tf.math.count_nonzero(own != labels),
+        )
+        with tf.control_dependencies(known):
+            return tf.identity(ids), tf.identity(labels)
 
     def _others(self, labels: tf.Tensor) -> tf.Tensor:
         """Returns examples of other classes `[B, K]`."""
@@ -186,18 +213,20 @@ class ContrastiveRepresentation(Strategy):
         behind = places >= tf.gather(starts, labels)[:, tf.newaxis]
         return tf.gather(order, places + tf.where(behind, own, tf.zeros_like(own)))
 
-    def _normaliser(
-        self, place: int, anchors: tf.Tensor, near: tf.Tensor, far: tf.Tensor
+    def _products(
+        self, anchors: tf.Tensor, memory: tf.Tensor, others: tf.Tensor
     ) -> tf.Tensor:
+        """Returns inner products `[B, K]` with memories of others."""
+        if self.num_examples <= _PRODUCTS_A_GATHER * self.negatives:
+            # With all memories, in one product: to read vectors one by one costs more.
+            products = tf.matmul(anchors, memory, transpose_b=True)
+            return tf.gather(products, others, batch_dims=1)
+        return tf.linalg.matvec(tf.gather(memory, others), anchors)
+
+    def _normaliser(self, place: int, near: tf.Tensor, far: tf.Tensor) -> tf.Tensor:
         """Returns N times the mean of what is normalised, of the first batch."""
         variable = own_part(self.normalisers)
-        scores = tf.concat(
-            [
-                tf.reduce_sum(anchors * near, axis=1, keepdims=True),
-                tf.linalg.matvec(far, anchors),
-            ],
-            axis=1,
-        )
+        scores = tf.concat([near[:, tf.newaxis], far], axis=1)
         mean = tf.reduce_mean(tf.exp(scores / self.temperature))
         first = tf.stop_gradient(mean) * self.num_examples
         found = tf.convert_to_tensor(variable)[place]

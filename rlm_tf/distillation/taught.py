@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_range
+from rlm_tf.checks import check_integer, check_range, check_running
 from rlm_tf.distillation.precision import single_precision
 from rlm_tf.distillation.regressor import Shape
 from rlm_tf.distillation.strategy import Strategy
@@ -61,6 +61,25 @@ class TaughtStrategy(Strategy):
     def is_prepared(self) -> bool:
         """Whether that part has learnt; outside of graphs."""
         return bool(tf.convert_to_tensor(self.prepared) > 0)
+
+    def compute_loss(
+        self, teacher_outputs: Any, student_outputs: Any, **kwargs: Any
+    ) -> tf.Tensor:
+        """Returns the mean over the batch, for Keras' `Distiller`.
+
+        Raises:
+            ValueError: If its part was not prepared; in a graph an
+                `InvalidArgumentError`.
+        """
+        loss = super().compute_loss(teacher_outputs, student_outputs, **kwargs)
+        known = check_running(
+            self.prepared > 0,
+            f"{type(self).__name__}: a part learns from the teacher alone, before: "
+            "rlm_tf.models.Distillation.prepare(batches); times prepared must be 1",
+            self.prepared,
+        )
+        with tf.control_dependencies(known):
+            return tf.identity(loss)
 
     @property
     def teacher_part(self) -> keras.Layer:

@@ -73,9 +73,11 @@ def expected_calibration_error(
     Raises:
         ValueError: If shapes or options do not fit.
     """
-    probs, labels = _checked("expected_calibration_error", probs, labels)
-    right = probs.argmax(axis=1) == labels
-    confidences = np.clip(probs.max(axis=1), 0, 1)
+    # In their own precision: edges of bins are rounded as they are.
+    given = np.asarray(probs)
+    exact, labels = _checked("expected_calibration_error", probs, labels)
+    right = exact.argmax(axis=1) == labels
+    confidences = np.clip(given.max(axis=1), 0, 1)
     own = None if weights is None else np.asarray(weights)
     found = reliability(confidences, right, bins, edges=edges, equal=equal, weights=own)
     return found.expected_error

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer
+from rlm_tf.checks import check_integer, check_option
 from rlm_tf.metrics.declared import declared
 from rlm_tf.metrics.perplexity import flat
 
@@ -17,24 +17,33 @@ from rlm_tf.metrics.perplexity import flat
 class ExpectedCalibrationError(keras.metrics.Metric):
     """The expected calibration error of everything seen since the last reset.
 
-    As `rlm_tf.evaluation.expected_calibration_error`: bins of equal width own their
-    right edge. Three sums a bin are kept, whatever the number of examples and classes.
+    As `rlm_tf.evaluation.expected_calibration_error` with bins of equal width. Three
+    sums a bin are kept, whatever the number of examples and classes; bins of equal mass
+    would need them all.
 
     Args:
         bins: Number of bins.
+        edges: Which edge of a bin is its own: "right" or "left"; see `reliability`.
         name: Of the metric.
         **kwargs: Of `keras.metrics.Metric`.
 
     Raises:
-        ValueError: If `bins` is no positive integer.
+        ValueError: If `bins` is no positive integer, or `edges` another.
     """
 
     def __init__(
-        self, bins: int = 15, name: str = "calibration_error", **kwargs: Any
+        self,
+        bins: int = 15,
+        name: str = "calibration_error",
+        *,
+        edges: Literal["left", "right"] = "right",
+        **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
         check_integer(type(self).__name__, "bins", bins, 1)
+        check_option(type(self).__name__, "edges", edges, ("left", "right"))
         self.bins = bins
+        self.edges = edges
         self.counts, self.confidences, self.right = (
             self.add_variable((bins,), "zeros", name=each)
             for each in ("counts", "confidences", "right")
@@ -58,8 +67,12 @@ class ExpectedCalibrationError(keras.metrics.Metric):
         if weights is None:
             weights = tf.ones_like(confidences)
         weights = tf.cast(weights, tf.float32)
-        places = tf.cast(tf.math.ceil(confidences * self.bins), tf.int32) - 1
-        places = tf.clip_by_value(places, 0, self.bins - 1)
+        if self.edges == "left":
+            places = tf.cast(confidences * self.bins, tf.int32)
+            places = tf.minimum(places, self.bins - 1)
+        else:
+            inner = tf.constant(np.linspace(0, 1, self.bins + 1)[1:-1], tf.float32)
+            places = tf.searchsorted(inner, confidences, side="left")
         for total, values in (
             (self.counts, tf.ones_like(confidences)),
             (self.confidences, confidences),
@@ -93,7 +106,7 @@ class ExpectedCalibrationError(keras.metrics.Metric):
         }
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "bins": self.bins}
+        return {**super().get_config(), "bins": self.bins, "edges": self.edges}
 
 
 class _OfProbabilities(keras.metrics.Mean):

@@ -11,6 +11,10 @@ from rlm_tf.checks import check_floating, check_shapes
 from rlm_tf.numerics import at_least_single, cast_like, multiply_no_nan_log
 from rlm_tf.typing import TensorLike
 
+# Logarithms of ratios of probabilities below this are terms of a series, to so high a
+# power; the first that is left out is below the rounding of float64.
+_NEAR, _TERMS = 0.02, 8
+
 
 class DivergenceExtra(NamedTuple):
     """By-products of a divergence; they carry no gradient.
@@ -62,11 +66,27 @@ def paired_log_probs(
 
 
 def divergence(log_p: tf.Tensor, log_q: tf.Tensor) -> tf.Tensor:
-    """Returns KL(p || q) over the last axis; classes that p has not count nothing."""
-    p = tf.exp(log_p)
-    return tf.reduce_sum(
-        multiply_no_nan_log(p, log_p) - multiply_no_nan_log(p, log_q), axis=-1
-    )
+    """Returns KL(p || q) over the last axis; classes that p has not count nothing.
+
+    As both sum to 1, it is the sum of p ln(p / q) - p + q, of which no term is
+    negative: what differs little, as at a high temperature, does not cancel. Of a p
+    without any class it is 0.
+    """
+    p, q = tf.exp(log_p), tf.exp(log_q)
+    q *= tf.cast(tf.reduce_any(p > 0, axis=-1, keepdims=True), q.dtype)
+    ratio = log_p - log_q
+    is_near = tf.abs(ratio) < _NEAR
+    near = p * _small_terms(tf.where(is_near, ratio, tf.zeros_like(ratio)))
+    far = multiply_no_nan_log(p, log_p) - multiply_no_nan_log(p, log_q) - p + q
+    return tf.reduce_sum(tf.where(is_near, near, far), axis=-1)
+
+
+def _small_terms(r: tf.Tensor) -> tf.Tensor:
+    """Returns r - 1 + exp(-r) of r up to `_NEAR`, by its series."""
+    found = tf.ones_like(r)
+    for number in range(_TERMS, 2, -1):
+        found = 1 - r / number * found
+    return r * r / 2 * found
 
 
 def agreement_of(

@@ -196,14 +196,39 @@ def contrastive(
     check_shapes(
         name, anchors=(a, "B D"), positives=(near, "B D"), negatives=(far, "B K D")
     )
-    number = tf.cast(tf.shape(far)[1], a.dtype)
-    log_noise = tf.math.log(number / cast_like(num_examples, a))
-    log_z = tf.math.log(cast_like(normaliser, a))
-    positive = tf.reduce_sum(a * near, axis=1) / temperature - log_z
-    negative = tf.linalg.matvec(far, a) / temperature - log_z
-    loss = tf.nn.softplus(log_noise - positive)
-    loss += tf.reduce_sum(tf.nn.softplus(negative - log_noise), axis=1)
+    loss = contrast_of_products(
+        tf.reduce_sum(a * near, axis=1),
+        tf.linalg.matvec(far, a),
+        num_examples=num_examples,
+        normaliser=normaliser,
+        temperature=temperature,
+    )
     return loss_of(dtype, loss)
+
+
+def contrast_of_products(
+    positive: tf.Tensor,
+    negative: tf.Tensor,
+    *,
+    num_examples: int,
+    normaliser: float | tf.Tensor,
+    temperature: float,
+) -> tf.Tensor:
+    """Returns the loss of `contrastive` `[B]` from inner products a . b.
+
+    Args:
+        positive: `[B]`.
+        negative: `[B, K]`.
+        num_examples: As of `contrastive`.
+        normaliser: Likewise.
+        temperature: Likewise.
+    """
+    number = tf.cast(tf.shape(negative)[1], negative.dtype)
+    log_noise = tf.math.log(number / cast_like(num_examples, negative))
+    log_z = tf.math.log(cast_like(normaliser, negative))
+    loss = tf.nn.softplus(log_noise - positive / temperature + log_z)
+    excess = negative / temperature - log_z - log_noise
+    return loss + tf.reduce_sum(tf.nn.softplus(excess), axis=1)
 
 
 def self_supervised(

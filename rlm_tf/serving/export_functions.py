@@ -29,21 +29,25 @@ def export_classifier(
     *,
     temperature: float = 1.0,
     class_names: Sequence[str] | None = None,
+    example: Any = None,
     overwrite: bool = False,
 ) -> pathlib.Path:
     """Writes a classifier with the signature `classify`.
 
     It takes `examples`, `[N, ...]`, and returns `probabilities` `[N, K]` and `labels`
     int32 `[N]`, the most probable ones, with `class_names` also `names`, strings `[N]`;
-    N may be zero. Restricted models, teachers and training data stay behind.
+    N may be zero. Of a model of several inputs it takes each by the name that the model
+    or `example` has for it. Restricted models, teachers and training data stay behind.
 
     Args:
-        model: A `LogisticIMM` or `NeighborModelMatching`, or any Keras model of one
-            input whose outputs are logits `[N, K]`; of a `Distillation` the student, of
+        model: A `LogisticIMM` or `NeighborModelMatching`, or any Keras model whose
+            outputs are logits `[N, K]`; of a `Distillation` the student, of
             a `StudentOrientedTeacher` the model is written.
         path: Directory to be made.
         temperature: What logits are divided by.
         class_names: K names.
+        example: Inputs `[B, ...]`, an array or a dictionary or tuple of several, of
+            models that do not say what they take, such as subclassed ones.
         overwrite: Whether a SavedModel at `path` is replaced.
 
     Returns:
@@ -55,14 +59,17 @@ def export_classifier(
             SavedModel's numbers are not the model's, or a weight holds NaN or infinity.
     """
     name = "export_classifier"
-    _check_kind(name, model, keras.Model)
-    check_range(name, 1e-6, 1e6, temperature=temperature)
+    structure = classifier_inputs(name, model, temperature, example)
     model = classifier_of(model)
-    example = _example_of(name, model)
+    specs: list[tf.TensorSpec] = tf.nest.flatten(structure)
 
-    @tf.function(input_signature=[example])
-    def classify(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        examples = checked_shape("classify", "examples", examples, example.shape)
+    @tf.function(input_signature=specs)
+    def classify(*parts: tf.Tensor) -> dict[str, tf.Tensor]:
+        given = [
+            checked_shape("classify", spec.name, part, spec.shape)
+            for spec, part in zip(specs, parts, strict=True)
+        ]
+        examples = tf.nest.pack_sequence_as(structure, given)
         if isinstance(model, NeighborMatching):
             logits = model.class_log_probs(examples, training=False)
         else:
@@ -80,29 +87,80 @@ def export_classifier(
             f"{name}: `class_names` must be {classes[-1]} names, found "
             f"{len(class_names)}."
         )
-    draws = np.random.default_rng(0).normal(size=(_CHECKED, *example.shape[1:]))
-    inputs = {"examples": tf.cast(tf.constant(np.abs(draws)), example.dtype)}
+    rng = np.random.default_rng(0)
+    inputs = {
+        spec.name: tf.cast(
+            np.abs(rng.normal(size=(_CHECKED, *spec.shape[1:]))), spec.dtype
+        )
+        for spec in specs
+    }
     return _export(name, model, classify, inputs, path, overwrite)
 
 
-def _example_of(name: str, model: keras.Model) -> tf.TensorSpec:
-    """Returns what examples are like."""
+def classifier_inputs(
+    name: str, model: Any, temperature: float, example: Any = None
+) -> Any:
+    """Returns what a classifier takes, which needs to be known for an export.
+
+    It need not be trained.
+
+    Args:
+        name: Of who asks; messages begin with it.
+        model: As of `export_classifier`.
+        temperature: Likewise.
+        example: Likewise.
+
+    Returns:
+        A specification, or a list or dictionary of such.
+
+    Raises:
+        ValueError: If it does not say what it takes, or another argument does not fit.
+    """
+    _check_kind(name, model, keras.Model)
+    check_range(name, 1e-6, 1e6, temperature=temperature)
+    model = classifier_of(model)
     if isinstance(model, NeighborMatching):
         return tf.TensorSpec((None, *model.example_shape), name="examples")
-    inputs = getattr(model, "inputs", None) or []
-    if len(inputs) != 1:
+    inputs = getattr(model, "inputs", None)
+    if inputs:
+        names = [each.name for each in inputs] if len(inputs) > 1 else ["examples"]
+        specs = [
+            _spec_of(each.shape, keras.backend.standardize_dtype(each.dtype), own)
+            for each, own in zip(inputs, names, strict=True)
+        ]
+    elif example is None:
         raise ValueError(
-            f"{name}: {model.name} must say its one input (a functional model does), "
-            f"found {len(inputs)}."
+            f"{name}: {model.name} does not say what its inputs are (a functional "
+            "model does); give `example=`."
         )
-    dtype = keras.backend.standardize_dtype(inputs[0].dtype)
-    shape = (None, *inputs[0].shape[1:])
-    if None in shape[1:]:
-        raise ValueError(
-            f"{name}: all axes of examples but the first must be known, found "
-            f"{list(shape)}."
-        )
-    return tf.TensorSpec(shape, dtype, name="examples")
+    elif isinstance(example, dict):
+        return {
+            own: _spec_of(np.shape(part), tf.convert_to_tensor(part).dtype, own)
+            for own, part in example.items()
+        }
+    else:
+        several = isinstance(example, tuple | list)
+        parts = list(example) if several else [example]
+        specs = [
+            _spec_of(
+                np.shape(part),
+                tf.convert_to_tensor(part).dtype,
+                f"examples_{number}" if several else "examples",
+            )
+            for number, part in enumerate(parts, start=1)
+        ]
+    for spec in specs:
+        if None in spec.shape[1:]:
+            raise ValueError(
+                f"{name}: all axes of {spec.name} but the first must be known, found "
+                f"{list(spec.shape)}."
+            )
+    return specs[0] if len(specs) == 1 else specs
+
+
+def _spec_of(shape: Sequence[int | None], dtype: Any, name: str) -> tf.TensorSpec:
+    """Returns what any number of examples are like."""
+    return tf.TensorSpec((None, *shape[1:]), dtype, name=name)
 
 
 def export_policy(
@@ -202,7 +260,7 @@ def _export(
 
     def check(written: pathlib.Path) -> None:
         loaded = tf.saved_model.load(str(written)).signatures
-        expected, found = answer(**inputs), loaded[name](**inputs)
+        expected, found = answer(*inputs.values()), loaded[name](**inputs)
         for key, value in expected.items():
             if value.dtype == tf.string:
                 # Of labels, which are compared.

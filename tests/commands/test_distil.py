@@ -388,3 +388,70 @@ def test_mistakes(settings):
         shrunk(fixtures.language_model(), 0.0)
     with pytest.raises(ValueError, match=r"says no width that could be smaller"):
         shrunk(fixtures.causal_transformer(), 0.5)
+
+
+def test_mistakes_are_said_before_anything_is_trained(tmp_path):
+    model = _classifier(2, 1)
+    dataset = tf.data.Dataset.from_tensor_slices(_VALID).batch(5)
+    odd = (np.full_like(_X[:5], np.nan), _Y[:5])
+    named = (_X[:5], np.array(["a", "b", "a", "b", "a"]))
+    subclassed = Subclassed(_classifier(2, 2), name="own")
+    subclassed(_X[:2])
+    words = fixtures.language_model()
+    vocabulary = Vocabulary(["<eos>", "a"], "words")
+    tokens = [0, 1] * 40
+    cases = (
+        (([], model, _TRAIN), {}, "one teacher at least"),
+        ((model, "s.keras", _TRAIN), {}, "`student` must be a Keras model, found 's"),
+        ((model, model, _TRAIN), {"valid": dataset}, "`valid` must be arrays .x, lab"),
+        ((model, model, odd), {}, "`train` holds NaN or infinity"),
+        ((model, model, _TRAIN), {"test": named}, "`test` must hold numbers, labels"),
+        ((model, model, _TRAIN), {"temperature": 0.0}, "`temperature` must"),
+        (
+            (words, words, tokens),
+            {"valid": np.array(tokens), "vocabulary": vocabulary},
+            "`vocabulary` has 2 words, the student",
+        ),
+    )
+    for (teacher, student, train), options, message in cases:
+        given = {"valid": _VALID, "epochs": 1, "export": tmp_path / "m", **options}
+        with pytest.raises(ValueError, match=message):
+            distil(teacher, student, train, **given)
+    assert not (tmp_path / "m").exists()
+    # What a subclassed student takes is seen in the data.
+    found = distil(
+        _teacher(),
+        subclassed,
+        _TRAIN,
+        valid=_VALID,
+        epochs=1,
+        export=tmp_path / "m",
+        verbose=0,
+    )
+    classify = tf.saved_model.load(str(tmp_path / "m")).signatures["classify"]
+    probs = classify(examples=tf.constant(_X[:3]))["probabilities"]
+    expected = tf.nn.softmax(found.student(_X[:3]))
+    np.testing.assert_allclose(probs, expected, atol=1e-6)
+
+
+@keras.saving.register_keras_serializable("tests")
+class Subclassed(keras.Model):
+    """A classifier that does not say what it takes."""
+
+    def __init__(self, inner, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = inner
+
+    def call(self, x, training=False):
+        return self.inner(x, training=training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "inner": keras.saving.serialize_keras_object(self.inner),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        inner = keras.saving.deserialize_keras_object(config.pop("inner"))
+        return cls(inner, **config)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import distribution
-from rlm_tf.distillation import ContrastiveRepresentation
+from rlm_tf.distillation import ContrastiveRepresentation, contrast
 from rlm_tf.models import Distillation
 from rlm_tf.objectives.feature_distillation import contrastive
 
@@ -40,7 +40,10 @@ def _unit(x):
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def test_two_steps_by_hand():
+@pytest.mark.parametrize("products", [8, 0])
+def test_two_steps_by_hand(products, monkeypatch):
+    # All products with memories, or the vectors of those that are drawn.
+    monkeypatch.setattr(contrast, "_PRODUCTS_A_GATHER", products)
     strategy = _strategy(momentum=0.25)
     teacher, student = _RNG.normal(size=(2, 3, 5)).astype("float32")
     strategy.build((None, 5), (None, 5))
@@ -123,8 +126,20 @@ def test_it_trains_both_projections_and_asks_for_ids():
     model.evaluate(_X, _LABELS, verbose=0)
     with pytest.raises(ValueError, match="ContrastiveRepresentation needs the ids"):
         model.fit(_X, _LABELS, verbose=0)
-    with pytest.raises(ValueError, match=r"ids must be in \[0, 8\), found 8"):
-        model.train_on_batch((_X, _IDS + 1), _LABELS)
+    for eager in (True, False):
+        model.run_eagerly = eager
+        model.train_function = None
+        for ids, labels, message in (
+            (_IDS + 1, _LABELS, r"ids must be in \[0, 8\), found 8"),
+            (_IDS, _LABELS[::-1], "unlike ones must be 0, found 6"),
+        ):
+            data = tf.data.Dataset.from_tensors(((_X, ids), labels))
+            with pytest.raises(ValueError, match=f"Representation: .*{message}"):
+                model.fit(data, verbose=0)
+    with pytest.raises(
+        ValueError, match="`ids` must be integer ids, found dtype float"
+    ):
+        model.train_on_batch((_X, _IDS + 0.5), _LABELS)
 
 
 @pytest.mark.landing

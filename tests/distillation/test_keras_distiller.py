@@ -81,6 +81,10 @@ def test_every_strategy_trains_with_its_projections_and_comes_back(name, tmp_pat
     assert isinstance(strategy, keras.distillation.DistillationLoss)
     # Its mean is over all pairs of examples, so that it has small gradients.
     model = _distiller(strategy, rate=1.0 if name == "ProbabilisticTransfer" else 1e-3)
+    if name == "FactorTransfer":
+        with pytest.raises(ValueError, match="a part learns from the teacher alone"):
+            model.train_on_batch(_X, _LABELS)
+        strategy.prepared.assign(1.0)
     logs = model.fit(_X, _LABELS, epochs=2, batch_size=6, verbose=0).history
     losses = logs["distillation_loss"]
     assert losses[1] < losses[0]
@@ -105,6 +109,19 @@ def test_what_outputs_are_not_enough_for_is_refused():
         _distiller(strategies.DecoupledKD())
     with pytest.raises(ValueError, match=r"no layer 'stage/relu' at its top level"):
         _distiller(strategies.FitNet("stage/relu", "relu"))
+
+
+def test_what_was_prepared_goes_into_keras():
+    strategy = strategies.FactorTransfer(*_MAPS)
+    teacher = _network(5, 1)
+    ours = Distillation(teacher, _network(3, 2), [strategy], example=_X)
+    ours.prepare([_X], epochs=1)
+    theirs = _distiller(strategy)
+    before = [weight.numpy() for weight in strategy.teacher_part.weights]
+    theirs.run_eagerly = False
+    theirs.fit(_X, _LABELS, epochs=1, batch_size=6, verbose=0)
+    for found, was in zip(strategy.teacher_part.weights, before, strict=True):
+        np.testing.assert_array_equal(found, was)
 
 
 # === What is to be known of Keras 3.15.1 ===
@@ -169,6 +186,28 @@ def test_it_loses_the_optimiser_in_files(tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     optimizer = getattr(loaded, "optimizer", None)
     assert optimizer is None or int(optimizer.iterations) == 0
+    # The teacher is a part of the file.
+    for found, expected in zip(
+        loaded.teacher.get_weights(), model.teacher.get_weights(), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+
+
+class _Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.inner = _network(3, 2)
+
+    def call(self, x, training=False):
+        return self.inner(x, training=training)
+
+
+def test_it_names_no_layers_of_subclassed_models():
+    loss = keras.distillation.FeatureDistillation("mse", "conv", "conv")
+    with pytest.raises(ValueError, match="requires Functional or Sequential"):
+        model = keras.distillation.Distiller(_network(3, 1), _Subclassed(), [loss])
+        model.compile("sgd", "mse")
+        model.fit(_X, np.zeros([6, 3]), verbose=0)
 
 
 def test_it_names_layers_at_the_top_level_of_functional_models():

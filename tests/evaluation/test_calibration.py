@@ -213,6 +213,20 @@ def test_metrics_are_those_of_all_examples():
         assert float(metric.result()) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("edges", ["right", "left"])
+@pytest.mark.parametrize("bins", [1, 5, 10, 20])
+def test_at_the_edges_of_bins_the_metric_is_the_function(bins, edges):
+    sure = np.linspace(0.5, 1, 26).astype("float32")
+    probs = np.stack([sure, 1 - sure], axis=1)
+    labels = np.arange(26) % 3 % 2
+    metric = ExpectedCalibrationError(bins, edges=edges)
+    metric.update_state(labels, probs)
+    expected = expected_calibration_error(probs, labels, bins=bins, edges=edges)
+    assert float(metric.result()) == pytest.approx(expected, abs=1e-6)
+    again = ExpectedCalibrationError.from_config(metric.get_config())
+    assert (again.bins, again.edges) == (bins, edges)
+
+
 def test_metrics_of_teachers_are_those_of_all_examples():
     rng = np.random.default_rng(2)
     teacher, student = rng.dirichlet(np.ones(4), size=(2, 60)).astype("float32")

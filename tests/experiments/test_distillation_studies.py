@@ -179,6 +179,18 @@ def test_tables_of_digits(tmp_path):
     assert "| at | 3 | 92.00 ± 1.00 | 92.00 ± 1.00 | +0.00 ± 0.00 |" in found["methods"]
     digits_report.report(rows, tmp_path)
     assert (tmp_path / "students.png").exists()
+    # Beside other images stand their own numbers.
+    tiny = [
+        {**row, "data": "tiny-imagenet", "network": "resnet18"}
+        | {"test": {**row["test"], "top5": 0.85}}
+        for row in rows
+    ]
+    lines = digits_report.tables(tiny)["tiny-imagenet"].splitlines()
+    assert lines[3].endswith(
+        "| 64.94 ± 0.32 | 66.19 ± 0.17 | 85.00 ± 0.00 | 85.00 ± 0.00 | 84.33 ± 0.40 "
+        "| 85.74 ± 0.21 |"
+    )
+    assert "64.94" not in found["students"] and "76.38" in found["students"]
 
 
 # === distill_language ===

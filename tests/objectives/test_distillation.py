@@ -163,6 +163,19 @@ def test_large_temperatures_compare_centred_logits():
     expected = 0.5 * np.mean((centred[0] - centred[1]) ** 2, axis=-1)
     np.testing.assert_allclose(found, expected, rtol=1e-3)
     assert np.mean(expected) == pytest.approx(_ORACLE["large_T_limit_of_mean"])
+    # In single precision, too: no terms of both signs that cancel.
+    single = [tf.constant(x, tf.float32) for x in (_TEACHER, _STUDENT)]
+    for temperature in (1e3, 1e4):
+        exact = kd(_TEACHER, _STUDENT, temperature=temperature).loss.numpy()
+        near = kd(*single, temperature=temperature).loss.numpy()
+        np.testing.assert_allclose(near, exact, rtol=2e-3)
+
+
+def test_single_precision_is_exact_near_the_ends_of_jsd():
+    single = [tf.constant(x, tf.float32) for x in (_TEACHER, _STUDENT)]
+    exact = kd(_TEACHER, _STUDENT, temperature=1.0).loss.numpy()
+    found = generalised_jsd(*single, beta=1e-6).loss.numpy() / 1e-6
+    np.testing.assert_allclose(found, exact, rtol=1e-3)
 
 
 def test_what_lies_between_tends_to_both_ends():

@@ -140,7 +140,7 @@ def test_mistakes(rng, tmp_path):
     model = _classifier(rng)
     with pytest.raises(ValueError, match="must be a ReinforceIMM, found LogisticIMM"):
         export_policy(model, tmp_path / "policy", num_states=3)
-    with pytest.raises(ValueError, match=r"must say its one input .*found 0"):
+    with pytest.raises(ValueError, match=r"does not say what its inputs are"):
         export_classifier(keras.Sequential(), tmp_path / "classifier")
     policy = ReinforceIMM(DiscretePolicy(3, 4))
     with pytest.raises(ValueError, match=r"must be at most 3, .*; found 4"):
@@ -185,3 +185,36 @@ def test_any_classifier_with_a_temperature_and_names(tmp_path):
     free = keras.Model(inputs, keras.layers.Dense(3)(inputs[:, 0]))
     with pytest.raises(ValueError, match="all axes of examples but the first must be"):
         export_classifier(free, tmp_path / "n")
+
+
+class _Sum(keras.Model):
+    """A classifier of two inputs that does not say what it takes."""
+
+    def __init__(self):
+        super().__init__(name="sum")
+        self.dense = keras.layers.Dense(3)
+
+    def call(self, inputs, training=False):
+        a, b = inputs.values() if isinstance(inputs, dict) else inputs
+        return self.dense(a + b)
+
+
+def test_several_inputs_and_models_that_do_not_say_theirs(tmp_path, rng):
+    a, b = (rng.normal(size=(4, 2)).astype("float32") for _ in range(2))
+    first, second = keras.Input([2], name="first"), keras.Input([2], name="second")
+    functional = keras.Model([first, second], keras.layers.Dense(3)(first + second))
+    model = _Sum()
+    model([a, b])
+    cases = (
+        (functional, None, ("first", "second")),
+        (model, (a, b), ("examples_1", "examples_2")),
+        (model, {"left": a, "right": b}, ("left", "right")),
+    )
+    for number, (own, example, names) in enumerate(cases):
+        path = export_classifier(own, tmp_path / f"{number}", example=example)
+        classify = tf.saved_model.load(str(path)).signatures["classify"]
+        found = classify(**{names[0]: tf.constant(a), names[1]: tf.constant(b)})
+        expected = tf.nn.softmax(own([a, b]))
+        np.testing.assert_allclose(found["probabilities"], expected, atol=1e-6)
+    with pytest.raises(ValueError, match="sum does not say what its inputs are"):
+        export_classifier(model, tmp_path / "none")

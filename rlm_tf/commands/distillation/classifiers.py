@@ -52,6 +52,9 @@ def distil_classifier(
     verbose: int,
 ) -> Distilled:
     """See `rlm_tf.commands.distil.distil`."""
+    for name, split in (("train", train), ("valid", valid), ("test", test)):
+        if split is not None and (name != "train" or isinstance(split, tuple | list)):
+            _check_pair(name, split)
     held = _checked_held(valid if test is None else test)
     teachers = [classifier_of(teacher) for teacher in teachers]
     names = [f"teacher {n + 1} of {len(teachers)}" for n in range(len(teachers))]
@@ -123,6 +126,33 @@ def distil_classifier(
         ),
     ]
     return Distilled(model.student, alone.model, rows, "accuracy")
+
+
+def example_of(held: Any) -> Any:
+    """Returns inputs of a few examples of arrays `(x, labels)`.
+
+    Raises:
+        ValueError: If they are none.
+    """
+    _check_pair("valid", held)
+    return tf.nest.map_structure(lambda part: part[:_EXAMPLES], _arrays(held[0]))
+
+
+def _check_pair(name: str, given: Any) -> None:
+    """Raises ValueError if something is not `(x, labels)`, in finite numbers."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ValueError(
+            f"distil: `{name}` must be arrays (x, labels), found "
+            f"{type(given).__name__}."
+        )
+    for part in [*tf.nest.flatten(_arrays(given[0])), np.asarray(given[1])]:
+        if part.dtype.kind not in "biuf":
+            raise ValueError(
+                f"distil: `{name}` must hold numbers, labels from 0 on, found "
+                f"{part.dtype}."
+            )
+        if part.dtype.kind == "f" and not np.isfinite(part).all():
+            raise ValueError(f"distil: `{name}` holds NaN or infinity.")
 
 
 def _prepare(

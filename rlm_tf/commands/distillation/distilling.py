@@ -79,16 +79,19 @@ def distil(
     import keras
     import numpy as np
 
-    from rlm_tf.commands.distillation.classifiers import distil_classifier
+    from rlm_tf.commands.distillation.classifiers import distil_classifier, example_of
     from rlm_tf.commands.distillation.language import distil_language
     from rlm_tf.data import Corpus
     from rlm_tf.models import CrossFittedTeacher
     from rlm_tf.models.distillation.shrunk import shrunk
     from rlm_tf.models.language.interface import language_model_of
     from rlm_tf.serving import export_classifier, export_language_model
+    from rlm_tf.serving.export_functions import classifier_inputs
     from rlm_tf.serving.export_path import check_export_path
 
     teachers = list(teacher) if isinstance(teacher, list | tuple) else [teacher]
+    if not teachers:
+        raise ValueError("distil: there must be one teacher at least, found none.")
     for each in teachers:
         if not isinstance(each, keras.Model | CrossFittedTeacher):
             raise ValueError(
@@ -104,6 +107,7 @@ def distil(
         train = train.train
     if valid is None:
         raise ValueError("distil: give `valid`, which epochs are chosen on.")
+    train, valid, test = map(_tokens, (train, valid, test))
     is_language = isinstance(train, np.ndarray) and train.ndim == 1
     if isinstance(student, float | int):
         if not is_language:
@@ -118,6 +122,12 @@ def distil(
                 f"{teachers[0].name!r}: give a student, a model or its file."
             )
         student = shrunk(teachers[0], float(student))
+    if not isinstance(student, keras.Model):
+        raise ValueError(
+            "distil: `student` must be a Keras model"
+            f"{' or a share of widths' if is_language else ''}, found {student!r}; "
+            "rlm_tf.load_model() reads one from its file."
+        )
     place = None if folder is None else pathlib.Path(folder)
     given: dict[str, Any] = {
         "losses": losses,
@@ -129,16 +139,30 @@ def distil(
         "verbose": verbose,
     }
     if not is_language:
+        example = example_of(valid)
+        if export is not None:
+            classifier_inputs("distil", student, temperature, example)
         found = distil_classifier(
             teachers, student, train, valid, test, batch_size=batch_size or 64, **given
         )
         if export is not None:
             export_classifier(
-                found.student, export, temperature=temperature, overwrite=overwrite
+                found.student,
+                export,
+                temperature=temperature,
+                example=example,
+                overwrite=overwrite,
             )
         return found
-    if export is not None and vocabulary is None:
-        raise ValueError("distil: an export answers strings; give `vocabulary`.")
+    if export is not None:
+        if vocabulary is None:
+            raise ValueError("distil: an export answers strings; give `vocabulary`.")
+        size = getattr(language_model_of(student), "vocabulary_size", len(vocabulary))
+        if size != len(vocabulary):
+            raise ValueError(
+                f"distil: `vocabulary` has {len(vocabulary):,} words, the student "
+                f"{size:,}."
+            )
     found = distil_language(
         teachers,
         student,
@@ -153,3 +177,14 @@ def distil(
     if export is not None:
         export_language_model(found.student, vocabulary, export, overwrite=overwrite)
     return found
+
+
+def _tokens(given: Any) -> Any:
+    """Returns tokens of a list or a tensor as an array; others as they are."""
+    import numpy as np
+    import tensorflow as tf
+
+    if isinstance(given, tf.Tensor):
+        return given.numpy()
+    is_list = isinstance(given, list) and given and not np.ndim(given[0])
+    return np.asarray(given) if is_list else given

@@ -19,7 +19,11 @@ from rlm_tf.models.distillation.strategies import (
     term_of,
     weighted_strategies,
 )
-from rlm_tf.models.distillation.student_inputs import inputs_and_ids, zeros_for
+from rlm_tf.models.distillation.student_inputs import (
+    check_classifier,
+    inputs_and_ids,
+    zeros_for,
+)
 from rlm_tf.models.distillation.student_labels import with_labels, without_labels
 from rlm_tf.models.given_logits import no_probabilities
 from rlm_tf.models.recording import recording
@@ -88,6 +92,7 @@ class Distillation(ObjectiveModel):
         **kwargs: Any,
     ) -> None:
         name = type(self).__name__
+        check_classifier(name, "student", student)
         super().__init__(**{"dtype": student.dtype_policy, **kwargs})
         self.student = student
         pairs = weighted_strategies(name, losses)
@@ -129,9 +134,12 @@ class Distillation(ObjectiveModel):
         """Sets the teacher, of which a loaded model has none; before fit().
 
         Raises:
-            ValueError: If there are several, and a strategy is of a layer.
+            ValueError: If there are several, and a strategy is of a layer, or one is
+                no classifier.
         """
         self._teacher = Untracked(teacher)
+        for each in self.teachers:
+            check_classifier(type(self).__name__, "teacher", each)
         paths = [each.teacher_layer_name for each in self.strategies]
         named = [path for path in paths if path is not None]
         if named and len(self.teachers) > 1:

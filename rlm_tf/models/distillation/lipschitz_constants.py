@@ -65,17 +65,34 @@ def lipschitz_constants(
             f"{name}: {model.name} is not built: call it on a batch first."
         )
     found: dict[str, tf.Tensor] = {}
+    odd: dict[str, str] = {}
     for path, layer in (("", model), *layers.items()):
         if any(path == each or path.startswith(f"{each}/") for each in ignore):
             continue
-        for part, constant in _constants(name, path, layer, norm, variant):
-            place = "/".join(filter(None, (path, part)))
-            found[place] = tf.cast(constant, tf.float32)
+        try:
+            for part, constant in _constants(layer, norm, variant):
+                place = "/".join(filter(None, (path, part)))
+                found[place] = tf.cast(constant, tf.float32)
+        except _UnknownLayerError as error:
+            odd[path] = f"{type(layer).__name__}, with {error}"
+    if odd:
+        which = "; ".join(
+            f"{path or 'the model'} ({what})" for path, what in odd.items()
+        )
+        more = [*ignore, *filter(None, odd)]
+        raise ValueError(
+            f"{name}: norms are not known of {which}. To leave them out: "
+            f"ignore={more!r}."
+        )
     return found
 
 
+class _UnknownLayerError(Exception):
+    """A layer has weights of which no norm is known."""
+
+
 def _constants(
-    name: str, path: str, layer: Any, norm: Norm, variant: Variant
+    layer: Any, norm: Norm, variant: Variant
 ) -> Iterator[tuple[str, tf.Tensor]]:
     """Gives the constants of a layer's own weights, with the name of the part."""
     weights = [*layer._trainable_variables, *layer._non_trainable_variables]
@@ -114,17 +131,9 @@ def _constants(
             options["groups"] = layer.groups
             yield "", lipschitz.conv(_single(layer.kernel), **options)
         else:
-            raise _unknown(name, path, layer, names)
+            raise _UnknownLayerError(", ".join(names))
     else:
-        raise _unknown(name, path, layer, names)
-
-
-def _unknown(name: str, path: str, layer: Any, names: list[str]) -> ValueError:
-    where = repr(path) if path else "the model itself"
-    return ValueError(
-        f"{name}: the norm of {where} ({type(layer).__name__}, with "
-        f"{', '.join(names)}) is not known; name it in `ignore` to leave it out."
-    )
+        raise _UnknownLayerError(", ".join(names))
 
 
 def _single(weight: Any) -> tf.Tensor:

@@ -12,19 +12,27 @@ from rlm_tf.distillation import Strategy
 from rlm_tf.objective_model.term import Coefficient, TermLoss, check_coefficient
 from rlm_tf.replicas import with_rows_of_all
 
+# Strategies that are what losses of keras.distillation are meant to be.
+_OURS = {
+    "LogitsDistillation": "KD(temperature)",
+    "FeatureDistillation": "FitNet(teacher_layer_name, student_layer_name)",
+}
+
 
 def weighted_strategies(name: str, losses: Any) -> list[tuple[Strategy, Coefficient]]:
     """Returns strategies and their coefficients, checked."""
-    given = [losses] if isinstance(losses, Strategy) else list(losses)
+    given = list(losses) if isinstance(losses, list | tuple) else [losses]
     if not given:
         raise ValueError(f"{name}: `losses` must have one strategy at least.")
     pairs = []
     for each in given:
         pair = tuple(each) if isinstance(each, list | tuple) else (each, 1.0)
         if len(pair) != 2 or not isinstance(pair[0], Strategy):
+            own = type(pair[0]).__name__ if pair else ""
+            instead = f"; {_OURS[own]} is what {own} is here" if own in _OURS else ""
             raise ValueError(
                 f"{name}: `losses` must hold strategies of rlm_tf.distillation, or "
-                f"pairs (strategy, coefficient), found {each!r}."
+                f"pairs (strategy, coefficient), found {each!r}{instead}."
             )
         check_coefficient(name, "losses", pair[1])
         pairs.append(pair)

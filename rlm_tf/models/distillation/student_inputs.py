@@ -8,8 +8,33 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rlm_tf.restricted.restricted_model import RestrictedModel
+
 # Examples, and unknown sizes, of the batch that features' shapes are found on.
 _ROWS, _UNKNOWN = 2, 8
+
+
+def check_classifier(name: str, role: str, model: Any) -> None:
+    """Checks that teachers or students of classes are given, none of words.
+
+    Raises:
+        ValueError: If it is no Keras model, or a language model, restricted model or
+            stored predictions, which `LanguageDistillation` takes.
+    """
+    if not isinstance(model, keras.layers.Layer):
+        kind = type(model).__name__
+    elif isinstance(model, RestrictedModel) or any(
+        hasattr(model, each) for each in ("zero_states", "hidden_features")
+    ):
+        kind = f"the language model {type(model).__name__}"
+        if isinstance(model, RestrictedModel):
+            kind = f"the restricted model {type(model).__name__}"
+    else:
+        return
+    raise ValueError(
+        f"{name}: `{role}` must be a Keras classifier, found {kind}; language models, "
+        "their restricted models and TeacherPredictions are for LanguageDistillation."
+    )
 
 
 def inputs_and_ids(

@@ -50,6 +50,7 @@ class TeacherPredictions:
 
     Raises:
         FileNotFoundError: If there are none.
+        ValueError: If a file of theirs is missing or cut.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -60,14 +61,20 @@ class TeacherPredictions:
                 f"{type(self).__name__}: {self.path} has no predictions "
                 f"({_SETTINGS} is missing); `TeacherPredictions.write` makes them."
             )
-        found = json.loads(settings.read_text())
-        self.num_tokens = int(found["num_tokens"])
-        self.vocabulary_size = int(found["vocabulary_size"])
-        self.k = int(found["k"])
-        self.temperature = float(found["temperature"])
-        self._words, self._log_probs, self._targets = (
-            np.load(self.path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
-        )
+        try:
+            found = json.loads(settings.read_text())
+            self.num_tokens = int(found["num_tokens"])
+            self.vocabulary_size = int(found["vocabulary_size"])
+            self.k = int(found["k"])
+            self.temperature = float(found["temperature"])
+            self._words, self._log_probs, self._targets = (
+                np.load(self.path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise ValueError(
+                f"{type(self).__name__}: {self.path} is damaged ({error}); remove it, "
+                "and `TeacherPredictions.write` makes it anew."
+            ) from error
 
     @classmethod
     def write(

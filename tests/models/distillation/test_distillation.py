@@ -16,6 +16,7 @@ from rlm_tf.models.recording import recording
 from rlm_tf.objectives import distillation as outputs
 from rlm_tf.objectives import feature_distillation as features
 from rlm_tf.training import TemporalEnsemble
+from tests.models.imm import imm_fixtures as fixtures
 
 _RNG = np.random.default_rng(0)
 _X = _RNG.normal(size=(6, 4, 4, 1)).astype("float32")
@@ -260,8 +261,10 @@ def test_records_of_one_layer_may_overlap():
 @pytest.mark.parametrize(
     "name",
     [
-        *("KD", "FitNet", "ActivationBoundary"),
-        *(name for name in _PLAIN if _make(name).across),
+        name
+        if name in ("KD", "FitNet", "ActivationBoundary") or _make(name).across
+        else pytest.param(name, marks=pytest.mark.landing)
+        for name in _PLAIN
     ],
 )
 def test_two_replicas_equal_one(name):
@@ -346,6 +349,25 @@ def test_a_file_has_student_and_projections_and_no_teacher(tmp_path):
     [
         (lambda: _student([]), "`losses` must have one strategy at least"),
         (lambda: _student(["kd"]), r"`losses` must hold strategies .*found .kd."),
+        (lambda: _student("kd"), r"`losses` must hold strategies .*found .kd."),
+        (
+            lambda: _student(keras.distillation.LogitsDistillation(4.0)),
+            r"KD\(temperature\) is what LogitsDistillation is here",
+        ),
+        (
+            lambda: _student(strategies.KD(), "a"),
+            "`teacher` must be .*, found str; lan",
+        ),
+        (
+            lambda: _student(strategies.KD(), fixtures.restricted_model()),
+            "found the restricted model KneserNey; language models, .* LanguageDist",
+        ),
+        (
+            lambda: Distillation(
+                _network(5, 1), fixtures.language_model(), strategies.KD()
+            ),
+            "`student` must be a Keras classifier, found the language model Recurr",
+        ),
         (lambda: _student([(strategies.KD(), -1.0)]), "`losses` must be finite"),
         (
             lambda: _student(strategies.FitNet("stage/rel", "stage/relu")),

@@ -153,9 +153,19 @@ def test_a_restricted_teacher_leads_away_from_the_truth_and_imm_does_not(coeffic
     assert slope(source.probs, kd) > 1e-3
     assert slope(source.noising_minimiser(coefficient), kd) < 1e-8
     assert slope(source.probs, source.induced) < 1e-8
-    # Together they lead away less than the teacher alone.
-    both = slope(source.probs, lambda each: kd(each) / 2 + source.induced(each) / 2)
-    assert both == pytest.approx(slope(source.probs, kd) / 2, rel=1e-6)
+    # They compose: a student of both is where KD of its own weight puts it, whose
+    # induced model is the restricted one already; half of KD's weight leaves it nearer.
+    for weight, share in ((1.0, 1.0), (3.0, 1.0), (1.0, 0.5)):
+        where = source.noising_minimiser(share * coefficient)
+        both = slope(
+            where, lambda q, w=weight, s=share: s * kd(q) + w * source.induced(q)
+        )
+        assert both < 1e-8
+    near, far = (
+        np.abs(source.noising_minimiser(share * coefficient) - source.probs).sum()
+        for share in (0.5, 1.0)
+    )
+    assert near < far
 
 
 def test_further_terms_of_the_student_stay():

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from rlm_tf.models import RecurrentLanguageModel, lipschitz_constants
 from rlm_tf.models.distillation.layer_paths import layer_at, layers_by_path
+from rlm_tf.models.image import wide_resnet
 from rlm_tf.objectives import lipschitz
 
 
@@ -114,10 +115,16 @@ def test_mistakes_are_named():
     model = keras.Sequential(
         [keras.Input([3]), keras.layers.LayerNormalization(name="norm")]
     )
+    model.add(keras.layers.GroupNormalization(1, name="groups", center=False))
     with pytest.raises(
-        ValueError, match=r"norm of 'norm' \(LayerNormalization, with gamma\) is not"
+        ValueError,
+        match=r"of norm \(LayerNormalization, with gamma\); groups \(GroupNormalization"
+        r", with gamma\)\. To leave them out: ignore=\['norm', 'groups'\]",
     ):
         lipschitz_constants(model)
+    with pytest.raises(ValueError, match=r"ignore=\['norm', 'groups'\]"):
+        lipschitz_constants(model, ignore=["norm"])
+    model.pop()
     assert lipschitz_constants(model, ignore=["norm"]) == {}
     with pytest.raises(ValueError, match="`ignore` names 'nrm', which is no layer"):
         lipschitz_constants(model, ignore=["nrm"])
@@ -125,3 +132,13 @@ def test_mistakes_are_named():
         lipschitz_constants(keras.Sequential([keras.layers.Dense(2)]))
     with pytest.raises(ValueError, match="`norm` must be one of one, inf"):
         lipschitz_constants(_image_model(), norm="two")
+
+
+def test_the_published_weight_goes_with_the_authors_sum():
+    model = wide_resnet(40, 2, 100)
+    exact, authors = (
+        1e-5 * float(sum(lipschitz_constants(model, variant=variant).values()))
+        for variant in ("exact", "authors")
+    )
+    assert authors == pytest.approx(0.85, rel=0.03)
+    assert exact == pytest.approx(0.0114, rel=0.1)

@@ -189,6 +189,9 @@ def test_a_file_has_the_model_and_not_what_was_said(tmp_path):
     assert (loaded.ramp, loaded.norm, loaded.ensemble) == ("cyclic", "inf", None)
     with pytest.raises(ValueError, match=r"no ensemble. A loaded model has none"):
         loaded.fit(_dataset(), epochs=1, verbose=0)
+    loaded.ensemble = TemporalEnsemble(8, 3)
+    with pytest.raises(ValueError, match="ensemble is of 3 classes, the model has 2"):
+        loaded.fit(_dataset(), epochs=1, verbose=0)
     loaded.ensemble = TemporalEnsemble(8, 2)
     loaded.fit(_dataset(), epochs=1, verbose=0)
 

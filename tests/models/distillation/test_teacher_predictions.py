@@ -210,6 +210,14 @@ def test_mistakes_of_files(tmp_path):
         written(tmp_path / "p")
     with pytest.raises(FileNotFoundError, match=r"has no predictions"):
         TeacherPredictions(tmp_path / "none")
+    settings = next((tmp_path / "p").glob("*.json"))
+    for file in (tmp_path / "p" / "log_probs.npy", settings):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:30])
+        with pytest.raises(ValueError, match=r"p is damaged \(.*\); remove it"):
+            TeacherPredictions(tmp_path / "p")
+        file.write_bytes(whole)
+    assert TeacherPredictions(tmp_path / "p").num_tokens
     with pytest.raises(ValueError, match=r"must be those of `contiguous_batches`"):
         TeacherPredictions.write(model_of(8), [1], tmp_path / "q")
     with pytest.raises(ValueError, match=r"PlacedBatches: `batches` must be"):
