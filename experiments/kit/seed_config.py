@@ -107,6 +107,9 @@ class TunedStudyConfig(SeedStudyConfig):
     dropout: float | None = setting(None, "Of a document's vector; likewise.")
     decay: float | None = setting(None, "Of weights; likewise.")
     self_epochs: int = setting(4, "Of each iteration of self-training.")
+    least_steps: int = setting(
+        200, "Of each training: few labels, or half of them, are read more often."
+    )
 
     def training(self, arm: str) -> Training:
         """Returns how classifiers of an arm are trained."""
@@ -123,7 +126,8 @@ class TunedStudyConfig(SeedStudyConfig):
                 raise ValueError(f"--{name} must be at least {least:g}, found {value}.")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"--dropout must lie in [0, 1), found {self.dropout}.")
-        if self.self_epochs < 1:
-            raise ValueError(
-                f"--self_epochs must be positive, found {self.self_epochs}."
-            )
+        for name, least in (("self_epochs", 1), ("least_steps", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(
+                    f"--{name} must be at least {least}, found {getattr(self, name)}."
+                )

@@ -233,6 +233,7 @@ def run_arm(
         "deletion": deletion_of(kind.get("final"), data.ratio),
         "training": config.training(arm),
         "self_epochs": config.self_epochs,
+        "least_steps": config.least_steps,
         **options,
     }
     if kind["select"] == "loss":

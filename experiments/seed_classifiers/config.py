@@ -13,7 +13,7 @@ from rlm_tf.command_line.flags import setting
 
 # The comparison; the choice of epochs, rates and decays; fractions (Figure C.1) and
 # deletion ratios (Figure 3.3, bottom); how the pool is kept.
-STAGES = ("main", "tune", "fractions", "ratios", "pools", "peers")
+STAGES = ("main", "tune", "fractions", "ratios", "pools", "peers", "tool")
 POOLS = ("refreshed", "accumulated")
 # Peers that no training of ours is part of.
 PEERS = ("rule", "majority-vote", "snorkel", "cleanlab", "linear-sklearn")
@@ -99,6 +99,7 @@ PRESETS = {
         epochs=2,
         rate=0.05,
         iterations=1,
+        least_steps=0,
         arms=("vanilla", "o2u", "lops", "random-deletion", "ours-selected"),
     ),
     "small": _MAIN,
@@ -117,7 +118,8 @@ PRESETS = {
         sets=("20news-coarse",),
         arms=FITTED,
         stage="tune",
-        strengths=(0.1, 1.0, 10.0, 100.0),
+        # As many as an arm has epochs, rates and decays.
+        strengths=(0.03, 0.1, 0.3, 1, 2, 3, 5, 10, 20, 30, 100, 300),
     ),
     "fractions": dataclasses.replace(
         _MAIN,
@@ -141,5 +143,15 @@ PRESETS = {
         stage="pools",
     ),
     "peers": dataclasses.replace(_MAIN, arms=PEERS, stage="peers"),
+    # The encoder of the tool, on short texts, also with the shorter lists of seeds of
+    # WeSTClass: what is its default to be?
+    "tool": dataclasses.replace(
+        _MAIN,
+        sets=("ag-news", "ag-news-westclass"),
+        encoder="linear",
+        arms=("vanilla", "random-deletion", "words", "ours-seeds", "ours-random"),
+        stage="tool",
+        decays=DECAYS,
+    ),
 }
 GRID = Grid("seed_classifiers", PRESETS, "running:runs_of", reads_data=True)

@@ -17,6 +17,8 @@ from experiments.seed_classifiers.config import PEERS
 
 Row = Mapping[str, Any]
 _BASE = "vanilla"
+# Stages that take a setting in turn, and have a figure.
+_DRAWN = (("fractions", "fraction"), ("ratios", "ratio"))
 # What is asked: an arm, one beside which it differs in one thing, and in which.
 PAIRS = (
     ("words", "vanilla", "labels of our rule"),
@@ -34,7 +36,7 @@ PAIRS = (
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
     """Draws the figures of what there is, and returns the tables."""
     folder.mkdir(parents=True, exist_ok=True)
-    for stage, name in (("fractions", "fraction"), ("ratios", "ratio")):
+    for stage, name in _DRAWN:
         own = of_stage(rows, stage)
         if own:
             _draw(own, name, folder / f"{stage}.png")
@@ -47,7 +49,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     main = of_stage(rows, "main") + of_stage(rows, "peers")
     if main:
         found["classifiers"] = classifiers(main)
-    for stage, name in (("fractions", "fraction"), ("ratios", "ratio")):
+    for stage, name in (*_DRAWN, ("tool", "decay")):
         if of_stage(rows, stage):
             found[stage] = by_number(of_stage(rows, stage), name)
     if main and (told := pairs(main)):
@@ -146,7 +148,7 @@ def _percent(rows: Sequence[Row], *place: str) -> str:
 
 
 def by_number(rows: Sequence[Row], name: str) -> str:
-    """Returns scores by fraction (Figure C.1) or ratio (Figure 3.3, bottom)."""
+    """Returns scores by fraction (Figure C.1), ratio (Figure 3.3, bottom) or decay."""
     lines = []
     for of, arm, every in cells(rows):
         for value in sorted({row[name] for row in every}):

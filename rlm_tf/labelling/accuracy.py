@@ -128,7 +128,8 @@ def accuracy_from_labels(
 
     The mean of the strata's shares by their sizes, and an interval as of so many simple
     draws as have its variance (Korn and Graubard 1998), each stratum's share shrunk a
-    little towards the whole, as few draws that are all right say little.
+    little towards the whole, as few draws that are all right say little. It is of the
+    documents that there are: of a point where all were drawn.
 
     Args:
         correct: bool `[M]`, whether the prediction was right.
@@ -163,6 +164,9 @@ def accuracy_from_labels(
     means = np.where(used, sums / np.maximum(draws, 1), 0.0)
     value = float(np.clip(np.sum(weights * means), 0.0, 1.0))
     number = int(draws.sum())
+    if np.all(draws >= sizes):
+        # Of documents that were all seen nothing is left open.
+        return Accuracy(value, value, value)
     if used.sum() == 1:
         low, high = binomial_interval(value * number, number, level=level)
         return Accuracy(value, low, high)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -32,6 +33,9 @@ from tests.commands.seed_files import (
     seed_settings,
     write_files,
 )
+
+# Of `make seeds-demo`.
+_DEMO_SEEDS = "experiments/seed_classify/python_docs_seeds.json"
 
 
 @pytest.fixture(scope="module")
@@ -353,9 +357,18 @@ def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
     } | {"output_dir": str(tmp_path / "killed")}
     command = [sys.executable, "-m", "rlm_tf.commands", "seed_classify"]
     command += [f"--{name}={value}" for name, value in flags.items()]
-    first = tmp_path / "killed" / "trainings" / "training1"
-    # Within a training, and behind it.
-    for place in (first, first / "said.npz"):
+    folder = tmp_path / "killed"
+    trainings = folder / "trainings"
+    # Within trainings of every kind and behind one, and as results are written.
+    for place in (
+        trainings / "training1",
+        trainings / "training1" / "said.npz",
+        trainings / "training3",
+        trainings / "judged" / "fold1",
+        trainings / "plain",
+        folder / "predictions.csv",
+        folder / "saved_model",
+    ):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         end = time.monotonic() + 120
         while not place.exists() and time.monotonic() < end:
@@ -364,6 +377,34 @@ def test_a_killed_run_ends_with_the_same_predictions(files, done, tmp_path):
         process.wait()
         assert place.exists()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert (folder / "saved_model" / "saved_model.pb").exists()
     for name in ("predictions.csv", "to_label.csv"):
         found = (tmp_path / "killed" / name).read_bytes()
         assert found == (done / name).read_bytes()
+
+
+@pytest.mark.landing
+def test_by_default_training_on_its_own_predictions_keeps_all_classes(tmp_path):
+    """Of a small corpus, as its user has it: nothing but texts and seeds are given."""
+    given = settings.SeedClassifySettings(
+        texts="python-docs",
+        seed_words=str(pathlib.Path(__file__).parents[2] / _DEMO_SEEDS),
+        output_dir=str(tmp_path / "out"),
+        iterations=3,
+    )
+    rule = reading.read_rule(str(given.seed_words))
+    texts = reading.read_corpus(given).texts[::4]
+    matches = rule.match(texts)
+    trainer = training.Trainer(given, rule, texts, matches, tmp_path / "out")
+    found = trainer.main()
+    assert trainer.drift is None and len(found.rounds) == 4
+    known = matches.labels >= 0
+    first, *_, last = (
+        np.mean(each[known] == matches.labels[known]) for each in found.rounds
+    )
+    assert last > first - 0.1
+    before, after = (
+        np.bincount(each, minlength=len(rule.class_names))
+        for each in found.rounds[[0, -1]]
+    )
+    assert (after > 0.5 * before).all()

@@ -40,6 +40,24 @@ def test_a_run_that_failed_may_have_other_seeds(files, tmp_path):
             reading.read_rule(str(tmp_path / "seeds.json"))
 
 
+def test_seeds_whose_documents_are_all_tied_are_said(tmp_path, capsys):
+    lines = ["text", *(f"the tree {n}" for n in range(4)), "the ship", "a boat"]
+    (tmp_path / "corpus.csv").write_text("\n".join(lines))
+    (tmp_path / "seeds.json").write_text(
+        '{"sea": ["the", "ship"], "wood": ["tree", "forest"]}'
+    )
+    given = settings.SeedClassifySettings(
+        texts=str(tmp_path / "corpus.csv"),
+        seed_words=str(tmp_path / "seeds.json"),
+        output_dir=str(tmp_path / "out"),
+    )
+    with pytest.raises(ValueError, match=r"is labelled wood: 4 documents have such se"):
+        running.run(given)
+    said = capsys.readouterr().out
+    assert "warning: no document has the seeds forest" in said
+    assert "warning: stop words tell no class: the" in said
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

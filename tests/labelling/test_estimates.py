@@ -120,7 +120,10 @@ def test_choices_are_distinct_and_of_all_strata():
     # Whoever has seen everything is sure.
     right = rng.random(7) < 0.5
     seen = accuracy_from_labels(right[few.indices], few.strata, few.stratum_sizes)
-    assert seen.value == pytest.approx(right.mean())
+    assert seen == pytest.approx([right.mean()] * 3)
+    # Of all but one there is a little left.
+    less = accuracy_from_labels(right, np.zeros(7, int), [8])
+    assert less.low < right.mean() < less.high
 
 
 def test_a_simple_sample_has_the_interval_of_its_trials():

@@ -9,7 +9,7 @@ import hashlib
 import io
 import itertools
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from rlm_tf.command_line import run_lock
 from rlm_tf.command_line.json_files import write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim, remove_all
+from rlm_tf.command_line.wording import number_of
 from rlm_tf.command_line.written_files import write_beside
 from rlm_tf.commands.encoders.folder import encoder_digest
 from rlm_tf.commands.seeds import estimating, looking, report
@@ -28,7 +29,7 @@ from rlm_tf.commands.seeds.settings import (
     SETTINGS,
     SeedClassifySettings,
 )
-from rlm_tf.commands.seeds.training import Trainer
+from rlm_tf.commands.seeds.training import TRAIN_FOLDS, Trainer
 from rlm_tf.file_errors import naming
 from rlm_tf.labelling import Matches, SeedRule
 from rlm_tf.labelling.rule_statistics import english_stop_words
@@ -153,9 +154,11 @@ class Run:
             name for name, n in zip(rule.class_names, counts, strict=True) if not n
         ]
         if empty:
+            for line in self.warnings:
+                print(f"warning: {line}")
             raise ValueError(
                 f"--seed_words={self.settings.seed_words}: no document is labelled "
-                f"{', '.join(empty)}: give seeds that documents have."
+                f"{', '.join(empty)}: {self._why_none(rule, matches, empty)}"
             )
         labelled = int(counts.sum())
         shares = zip(rule.class_names, counts, strict=True)
@@ -164,6 +167,20 @@ class Run:
             + ", ".join(f"{name} {count:,}" for name, count in shares)
             + f"; {int(matches.tied.sum()):,} ties have no label",
             flush=True,
+        )
+
+    def _why_none(self, rule: SeedRule, matches: Matches, names: Sequence[str]) -> str:
+        """Returns what is wrong with seeds of classes that no document is of."""
+        with_seeds = np.zeros(len(matches.labels), bool)
+        for name in names:
+            with_seeds |= matches.counts[:, rule.class_names.index(name)] > 0
+        if not with_seeds.any():
+            return "give seeds that documents have."
+        tied = int((with_seeds & matches.tied).sum())
+        return (
+            f"{number_of('document', int(with_seeds.sum()))} have such seeds, {tied:,} "
+            "as many of another class (ties have no label), the others fewer; leave "
+            "out seeds that all documents have."
         )
 
     # === After training ===
@@ -194,6 +211,12 @@ class Run:
             final = trainer.with_labels(truth, digest)
             if settings.use_labels == "both":
                 judged_labels = trainer.judged_with_labels(truth, digest)
+        if trainer.drift is not None:
+            self.warnings.append(
+                "training on its own predictions led away from the seeds "
+                f"({trainer.drift}): what was trained on labels alone is used, as by "
+                "--iterations=0"
+            )
         labels = self._labels(final, trainer)
         said = looking.Said(final.model, trainer.prepared.tokens, final.probs, labels)
         print("looking at seeds and mistakes", flush=True)
@@ -204,7 +227,9 @@ class Run:
             "use_labels": settings.use_labels if truth is not None else None,
             "deletion_ratio": trainer.ratio,
             "estimates": estimating.without_labels(rule, matches, judged),
-            "seeds": looking.seeds_of(rule, matches, judged.get("deletion")),
+            "seeds": looking.seeds_of(
+                rule, matches, judged.get("deletion", judged.get("plain"))
+            ),
             "conflicts": report.texts_of(
                 looking.conflicts(rule, matches, corpus.ids, corpus.texts)
             ),
@@ -263,11 +288,15 @@ class Run:
 
     def _judged(self, trainer: Trainer) -> dict[str, np.ndarray]:
         """Returns what probes say of labelled documents that they have not seen."""
-        try:
-            found = {"plain": trainer.judged(None, "judged-plain")}
-        except ValueError as error:
-            self.warnings.append(f"no estimate of the labels by probes: {error}")
+        distinct = trainer.distinct_labelled
+        if distinct < TRAIN_FOLDS:
+            self.warnings.append(
+                "how good labels are is not estimated by probes: that takes "
+                f"{TRAIN_FOLDS} different documents with labels at least, found "
+                f"{distinct}"
+            )
             return {}
+        found = {"plain": trainer.judged(None, "judged-plain")}
         if trainer.deletion is not None:
             found["deletion"] = trainer.judged(trainer.deletion, "judged")
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import keras
@@ -45,10 +45,14 @@ _EPOCHS, _STEPS, _MOST_EPOCHS = 8, 400, 100
 # Of many documents there are fewer passes: steps of the first training, and of each on
 # all documents.
 _MOST_STEPS, _MOST_OWN_STEPS = 10_000, 2000
+# What self-training must keep: this share of the predictions of a class, and of
+# labelled documents that are predicted as labelled all but this share.
+_LEAST_KEPT, _MOST_LOST = 0.2, 0.15
 # Of encoders that were trained before.
 _ENCODER_EPOCHS, _ENCODER_STEPS, _ENCODER_RATE, _ENCODER_DROPOUT = 3, 300, 1e-3, 0.1
 _WARM_UP = 0.06
-_TRAIN_FOLDS, _JUDGE_FOLDS = 3, 5
+# Probes that judge labels, and classifiers that judge true ones.
+TRAIN_FOLDS, _JUDGE_FOLDS = 3, 5
 # Documents of which a word may be in one alone.
 _FEW = 100
 # Documents that are cut at once.
@@ -88,6 +92,8 @@ class Trainer:
         epochs: Of the training on labels.
         self_epochs: Of each on its own predictions.
         prepared: The documents.
+        drift: Why the last training on its own predictions does not count; None: it
+            does.
     """
 
     def __init__(
@@ -102,6 +108,7 @@ class Trainer:
         self.rule = rule
         self.labels = matches.labels
         self.folder = folder
+        self.drift: str | None = None
         self._is_of_words = settings.encoder in KINDS
         if self._is_of_words:
             words = WordList.build(
@@ -231,29 +238,42 @@ class Trainer:
             seed=settings.seed,
         )
 
+    @property
+    def distinct_labelled(self) -> int:
+        """How many different documents have labels."""
+        tokens = self.prepared.tokens[self.labels >= 0]
+        return len({row.tobytes() for row in np.ascontiguousarray(tokens)})
+
     # === Trainings ===
 
     def main(self) -> SeedOutcome:
-        """Trains on all labels, words deleted, and then on its own predictions."""
+        """Trains on all labels, words deleted, and then on its own predictions.
+
+        Where these lead away from the seeds (`drifted`), the first training counts, and
+        `drift` says why.
+        """
         iterations = self.settings.iterations
         print(
             f"training: {number_of('epoch', self.epochs)} of labels, then {iterations} "
             f"times {number_of('epoch', self.self_epochs)} of its own predictions, too",
             flush=True,
         )
-        return self._fit(self._supervision(iterations, self.deletion), self.folder)
+        return self._fit_unless_it_drifts(self.folder)
 
     def plain(self) -> SeedOutcome:
         """Trains once without deletion, to be compared with."""
+        print("  one training without deletion, to compare", flush=True)
         return self._fit(self._supervision(0, None), self.folder / "plain")
 
     def judged(self, deletion: Mapping[str, Any] | None, name: str) -> np.ndarray:
         """Returns what probes say of labelled documents that they have not seen."""
         data = self.prepared
+        with_what = "words deleted" if deletion else "no words deleted"
+        print(f"  {TRAIN_FOLDS} probes that judge labels, {with_what}", flush=True)
         return self._supervision(0, None).cross_fitted(
             data.placed,
             self.labels,
-            folds=_TRAIN_FOLDS,
+            folds=TRAIN_FOLDS,
             deletion=deletion,
             places=data.places,
             starts=data.starts,
@@ -263,11 +283,18 @@ class Trainer:
 
     def with_labels(self, truth: np.ndarray, digest: str) -> SeedOutcome:
         """Trains as `main`, true labels in place of the rule's where there are some."""
-        return self._fit(
-            self._supervision(self.settings.iterations, self.deletion),
-            self.folder / f"labels-{digest}",
-            truth,
-        )
+        return self._fit_unless_it_drifts(self.folder / f"labels-{digest}", truth)
+
+    def _fit_unless_it_drifts(
+        self, folder: pathlib.Path, truth: np.ndarray | None = None
+    ) -> SeedOutcome:
+        supervision = self._supervision(self.settings.iterations, self.deletion)
+        found = self._fit(supervision, folder, truth)
+        self.drift = drifted(found.rounds, self.labels, self.rule.class_names)
+        if self.drift is None:
+            return found
+        # That of the labels alone is there already, and is read.
+        return self._fit(self._supervision(0, self.deletion), folder, truth)
 
     def judged_with_labels(self, truth: np.ndarray, digest: str) -> np.ndarray:
         """Returns predictions for documents with true labels, -1 of others.
@@ -282,8 +309,7 @@ class Trainer:
         found = np.full(len(truth), -1)
         for fold in range(folds):
             print(f"  judged with labels: {fold + 1} of {folds}", flush=True)
-            outcome = self._fit(
-                self._supervision(self.settings.iterations, self.deletion),
+            outcome = self._fit_unless_it_drifts(
                 self.folder / f"labels-{digest}" / f"judged{fold}",
                 np.where(of == fold, -1, truth),
             )
@@ -334,12 +360,42 @@ def passes_over(
     )
     steps = -(-labelled // batch_size)
     epochs = min(max(least, -(-wanted // steps)), _MOST_EPOCHS)
-    # However few have labels, all documents are many.
+    # However few have labels, all documents may be many; or few: as many steps then.
     all_steps = -(-documents // batch_size)
+    own = min(max(least, -(-wanted // all_steps)), _MOST_EPOCHS)
     return (
         min(epochs, -(-_MOST_STEPS // steps)),
-        min(least, -(-_MOST_OWN_STEPS // all_steps)),
+        min(own, -(-_MOST_OWN_STEPS // all_steps)),
     )
+
+
+def drifted(
+    rounds: np.ndarray, labels: np.ndarray, class_names: Sequence[str]
+) -> str | None:
+    """Returns how self-training has left what the seeds say, or None if it has not.
+
+    True labels are not needed to see it: a class that was predicted is not any more, or
+    predictions of labelled documents are the seeds' far more seldom than at first.
+
+    Args:
+        rounds: int `[R, N]`, predictions after each training.
+        labels: int `[N]`, of the seeds; -1: none.
+        class_names: Names of classes.
+    """
+    first, last = rounds[0], rounds[-1]
+    known = labels >= 0
+    for label in np.unique(labels[known]):
+        before, after = (int(np.sum(each == label)) for each in (first, last))
+        if after < _LEAST_KEPT * before:
+            name = class_names[label]
+            return f"{name} was predicted {before:,} times, then {after:,}"
+    follows = [float(np.mean(each[known] == labels[known])) for each in (first, last)]
+    if follows[1] < follows[0] - _MOST_LOST:
+        return (
+            f"{100 * follows[0]:.0f} % of the labelled documents were predicted as "
+            f"labelled, then {100 * follows[1]:.0f} %"
+        )
+    return None
 
 
 def _rows(reader: TextReader, texts: list[str]) -> np.ndarray:

@@ -78,6 +78,8 @@ class SeedSupervision:
         probe_epochs: Of the probe; None: `epochs`.
         self_epochs: Of each training of `iterations`, which has many more documents
             where labels are few; None: `epochs`.
+        least_steps: Of each training: where documents are few there are more epochs,
+            so that halving labels does not halve what is learnt from them.
         batch_size: Documents of a batch.
         iterations: R, of self-training.
         last_share: Of the pool that the last iteration learns from; that of the r-th is
@@ -111,6 +113,7 @@ class SeedSupervision:
         epochs: int = 4,
         probe_epochs: int | None = None,
         self_epochs: int | None = None,
+        least_steps: int = 0,
         batch_size: int = 32,
         iterations: int = 5,
         last_share: float = 1.0,
@@ -130,6 +133,7 @@ class SeedSupervision:
             ("epochs", epochs, 1),
             ("probe_epochs", epochs if probe_epochs is None else probe_epochs, 1),
             ("self_epochs", epochs if self_epochs is None else self_epochs, 1),
+            ("least_steps", least_steps, 0),
             ("batch_size", batch_size, 1),
             ("iterations", iterations, 0),
             ("passes", passes, 1),
@@ -147,6 +151,7 @@ class SeedSupervision:
         self.epochs = epochs
         self.probe_epochs = probe_epochs or epochs
         self.self_epochs = self_epochs or epochs
+        self.least_steps = least_steps
         self.batch_size = batch_size
         self.iterations = iterations
         self.last_share = last_share
@@ -293,13 +298,14 @@ class SeedSupervision:
             batches = data.batches(
                 rows, data.labels[rows], self.batch_size, self._seed(fold), deletion
             )
+            epochs = self._epochs(self.probe_epochs, batches)
             _, said = train(
                 functools.partial(self.probe, self._seed(fold)),
                 batches,
-                self.probe_epochs,
+                epochs,
                 data.tokens[out],
                 None if folder is None else pathlib.Path(folder) / f"fold{fold}",
-                others=self._others(batches, self.probe_epochs, self.probe_callbacks),
+                others=self._others(batches, epochs, self.probe_callbacks),
             )
             if found is None:
                 shape = [len(data.labels), said.probs.shape[1]]
@@ -325,15 +331,16 @@ class SeedSupervision:
         batches = learnt.batches(
             labelled, labels, self.batch_size, seed, self.probe_deletion
         )
+        epochs = self._epochs(self.probe_epochs, batches)
         _, said = train(
             functools.partial(self.probe, seed),
             batches,
-            self.probe_epochs,
+            epochs,
             tokens,
             None if folder is None else folder / "probe",
             watch=Watch(tokens, labels),
             passes=self.passes,
-            others=self._others(batches, self.probe_epochs, self.probe_callbacks),
+            others=self._others(batches, epochs, self.probe_callbacks),
         )
         return said
 
@@ -378,8 +385,9 @@ class SeedSupervision:
         folder: pathlib.Path | None,
     ) -> tuple[TextClassifier, Said]:
         seed = self._seed(number)
-        epochs = self.epochs if number == 1 else self.self_epochs
         batches = data.batches(rows, labels, self.batch_size, seed, self.deletion)
+        wanted = self.epochs if number == 1 else self.self_epochs
+        epochs = self._epochs(wanted, batches)
         return train(
             functools.partial(self.classifier, seed),
             batches,
@@ -388,6 +396,9 @@ class SeedSupervision:
             None if folder is None else folder / f"training{number}",
             others=self._others(batches, epochs, self.callbacks),
         )
+
+    def _epochs(self, wanted: int, batches: ResumableBatches) -> int:
+        return max(wanted, -(-self.least_steps // batches.steps))
 
     def _others(
         self, batches: ResumableBatches, epochs: int, make: Callbacks | None

@@ -100,6 +100,34 @@ def test_stages_of_the_procedure(monkeypatch):
     assert found.rounds.shape == (3, 240)
 
 
+def test_few_documents_are_read_more_often(monkeypatch):
+    tokens, labels, _, places = _documents()
+    seen = []
+
+    def training(make, data, epochs, everything, folder, *, others=(), **options):
+        seen.append((epochs, data.steps, others))
+        probs = np.full([len(everything), 2], 0.5, np.float32)
+        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+
+    monkeypatch.setattr(seed_supervision, "train", training)
+    procedure = SeedSupervision(
+        _maker(tokens),
+        epochs=2,
+        probe_epochs=9,
+        self_epochs=1,
+        least_steps=20,
+        iterations=1,
+        callbacks=lambda steps: [steps],
+    )
+    procedure.fit(tokens, labels, places=places)
+    probe, first, own = seen
+    # About 160 labels, half of them, all: 5, 3 and 8 steps an epoch.
+    assert [epochs for epochs, *_ in seen] == [9, 7, 3]
+    assert all(steps * epochs >= 20 for epochs, steps, _ in seen)
+    assert all(others == [steps * epochs] for epochs, steps, others in seen)
+    assert probe[1] > first[1] and own[1] > first[1]
+
+
 @pytest.mark.parametrize("pool", ["refreshed", "accumulated"])
 def test_what_is_kept_of_the_pool(monkeypatch, pool):
     tokens, labels, *_ = _documents(60)
