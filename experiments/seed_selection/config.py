@@ -57,6 +57,7 @@ PRESETS = {
         epochs=2,
         rate=0.05,
         probes=("vanilla", "random-flip", "on-corrupted", "mc-dropout-3", "early-1"),
+        least_steps=0,
     ),
     "small": SelectionConfig(sets=("ag-news", "20news-coarse")),
 }

@@ -33,7 +33,9 @@ from rlm_tf.labelling import seed_places
 from rlm_tf.models import word_classifier
 from tests.experiments.binaries import run_binary
 
-_SMALL = TunedStudyConfig(sets=(PLANTED,), encoder="linear", length=16, max_size=500)
+_SMALL = TunedStudyConfig(
+    sets=(PLANTED,), encoder="linear", length=16, max_size=500, least_steps=0
+)
 
 
 @pytest.fixture(scope="module")
