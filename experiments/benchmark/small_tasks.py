@@ -64,6 +64,7 @@ def measure_grid(preset: Preset, seeds: tuple[int, ...]) -> Row:
             duration(alone),
             f"authors' script: {duration(_AUTHORS_EPOCH)} (documented)",
             f"{alone / _AUTHORS_EPOCH:.2g}",
+            "at most 1",
         ),
     ]
     numbers = {"side_by_side_s": side_by_side, "fit_s": alone}

@@ -14,9 +14,12 @@ from experiments.kit.mixture_judge import SPLITS, LogProbs
 from experiments.kit.run_files import LOG_PROBS
 from experiments.scarce_text.arms import PEERS
 from experiments.scarce_text.choosing import ScarceRun
+from experiments.scarce_text.config import trials_of
 from experiments.scarce_text.report import NEEDS
 from rlm_tf.file_errors import naming
 
+# Studies of which one's trainings may be another's.
+_SHARING = ("arms", "counted", "curve")
 # What a training took, in its row.
 _COST = ("parameters", "epochs", "seconds", "curve")
 
@@ -60,6 +63,8 @@ def twin_of(
 ) -> tuple[dict[str, Any], LogProbs] | None:
     """Returns what the same training took and says, if another study has made it.
 
+    Or a trial of the arm, with what was chosen then.
+
     Args:
         run: A run of one model.
         output: Folder of all runs.
@@ -67,9 +72,12 @@ def twin_of(
     if run.trial or run.is_ensemble or run.arm in PEERS:
         return None
     _, rows = run_flags.folders()
-    for study in {"arms", "counted", "curve"} - {run.config.study}:
+    for study, trial in (
+        *((study, 0) for study in _SHARING if study != run.config.study),
+        *(("trials", number) for number in range(1, trials_of(run.arm) + 1)),
+    ):
         config = dataclasses.replace(run.config, study=study)
-        name = run._replace(config=config).name
+        name = run._replace(config=config, trial=trial).name
         if name not in rows or not (output / name / LOG_PROBS).exists():
             continue
         row = rows.read(name, NEEDS)
@@ -81,6 +89,6 @@ def twin_of(
 
 def _training(settings: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings that training depends on, as a row has them."""
-    own = {name: value for name, value in settings.items() if name != "study"}
+    own = {n: value for n, value in settings.items() if n not in ("study", "trials")}
     found: dict[str, Any] = json.loads(json.dumps(own))
     return found

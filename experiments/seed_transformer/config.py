@@ -77,7 +77,7 @@ class TransformerConfig:
                 raise ValueError(
                     f"--{name} must be positive, found {getattr(self, name)}."
                 )
-        if "paraphrase" in self.arms and not self.paraphrases:
+        if "paraphrase" in self.arms and not (self.paraphrases or self.project_steps):
             raise ValueError(
                 "the arm paraphrase needs --paraphrases, a text file or a folder."
             )
@@ -124,6 +124,7 @@ PRESETS = {
     # BERT-base, and --project_steps=0 it is run.
     "paper": TransformerConfig(
         sets=PUBLISHED,
+        arms=(*MAIN, *REWRITTEN),
         project_steps=2,
         length=512,
         epochs=4,

@@ -95,5 +95,7 @@ def _seconds(
     for iteration in range(1, config.iterations + 1):
         share = config.share * iteration / config.iterations
         sizes.append(base + share * (pool - base))
-    # Behind each training all of the pool is predicted.
-    return config.epochs * sum(sizes) * learnt + len(sizes) * pool * read
+    # Behind each training all of the pool is predicted; words are replaced by a pass
+    # of the masked model over labelled documents. Who paraphrases is not counted.
+    replaced = known * read if ARMS[arm].get("reads") == "replaced" else 0.0
+    return config.epochs * sum(sizes) * learnt + len(sizes) * pool * read + replaced

@@ -116,6 +116,18 @@ def test_the_same_training_is_not_made_twice(tmp_path, monkeypatch):
     # Of other settings it is another training.
     rows.write(first.name, {**row, "settings": {**first.settings, "epochs": 9}})
     assert members.twin_of(again, tmp_path) is None
+    # A trial of what was chosen then is that training, of its seed.
+    config = dataclasses.replace(PRESETS["trials"], arms=("imm-2",), trials=(1,))
+    trial = ScarceRun(config, "imm-2", 0.125, 1, (1,))
+    rows.write(trial.name, {**row, "seed": 1, "settings": trial.settings})
+    (tmp_path / trial.name).mkdir()
+    members.save(tmp_path / trial.name, said)
+    chosen_then = ScarceRun(PRESETS["small"], "imm-2", 0.125, 0, (1,))
+    assert chosen_then.settings["values"] == trial.settings["values"]
+    cost, _ = members.twin_of(chosen_then, tmp_path)
+    assert cost["trained_as"] == trial.name
+    assert members.twin_of(chosen_then._replace(seeds=(2,)), tmp_path) is None
+    assert members.twin_of(trial, tmp_path) is None
     mean = ScarceRun(PRESETS["small"], "ensemble-none", 0.125, 0, (2, 3))
     with pytest.raises(
         FileNotFoundError, match="the mean of --seeds=2,3 of none needs"
