@@ -112,12 +112,14 @@ class TrainSettings:
         "the architecture.",
     )
     learning_rate: float | None = setting(
-        None, "Of Adam; by default as usual for the architecture."
+        None, "Of Adam; by default that of the architecture and the amount of text."
     )
     clip_norm: float = setting(10.0, "Clipping norm of the summed-over-time gradient.")
-    l2: float = setting(
-        0.0,
-        "Penalty: so many times half the squared weights, beside losses of windows.",
+    l2: float | None = setting(
+        None,
+        "Penalty: so many times half the squared weights, beside losses of windows; by "
+        "default that of the architecture and the amount of text, none beside "
+        "--weight_decay.",
     )
     weight_decay: float = setting(
         0.0, "Of AdamW: a step takes so much of weights, times the learning rate."

@@ -38,7 +38,13 @@ def plan_of(train: int, counted: int = 0, **options):
 def test_more_text_has_wider_models_and_less_dropout():
     plans = [plan_of(amount) for amount in (4_000, 100_000, 1_500_000, 20_000_000)]
     assert [plan.width for plan in plans] == [128, 256, 400, 650]
-    assert plans[1].dropouts == (0.5, 0.3, 0.3, 0.6)
+    assert plans[1].dropouts == (0.33, 0.33, 0.3, 0.69)
+    assert [plan.learning_rate for plan in plans] == [0.007, 0.007, 0.003, 0.003]
+    assert [plan.l2 for plan in plans] == [3e-4, 3e-4, 0.0, 0.0]
+    assert "l2: 0.0003 (100,000 training tokens)" in list(plans[1].lines())
+    # Weights are kept small once.
+    assert plan_of(100_000, weight_decay=0.1).l2 == 0.0
+    assert plan_of(100_000, weight_decay=0.1, l2=1e-5).l2 == 1e-5
     rates = [sum(plan.dropouts) for plan in plans]
     assert rates == sorted(rates, reverse=True) and rates[-1] < rates[0]
 
@@ -63,8 +69,8 @@ def test_flags_win_and_are_the_reason():
 
 
 def test_what_keeps_weights_small_and_words_noisy():
-    plain = "\n".join(plan_of(100_000).lines())
-    assert "decay" not in plain and "noising" not in plain
+    plain = "\n".join(plan_of(100_000, l2=0.0).lines())
+    assert "l2" not in plain and "decay" not in plain and "noising" not in plain
     options = {"l2": 1e-4, "weight_decay": 0.3, "noising": 0.4}
     plan = plan_of(2_000, width=8, num_layers=1, imm=True, **options)
     lines = list(plan.lines())

@@ -14,26 +14,31 @@ class Architecture:
         shown: What the plan calls it.
         num_layers: Layers or blocks.
         window: Time steps of a window.
-        learning_rate: Of Adam.
+        learning_rates: Of Adam: training tokens below which a rate is that of scarce
+            text, and the rate.
         beta_1: Of Adam.
         widths: Training tokens below which a width is enough, and the width.
         narrower: Widths to fall back on where the time is short.
         dropouts: Training tokens below which dropout rates are those of scarce text,
             and the rates.
+        l2s: Likewise, penalties of squared weights.
         layer_cost: Multiplications a token of a layer of a width.
     """
 
     shown: str
     num_layers: int
     window: int
-    learning_rate: float
+    learning_rates: tuple[tuple[int | None, float], ...]
     beta_1: float
     widths: tuple[tuple[int | None, int], ...]
     narrower: tuple[int, ...]
     dropouts: tuple[tuple[int | None, tuple[float, ...]], ...]
+    l2s: tuple[tuple[int | None, float], ...]
     layer_cost: Callable[[int], int]
 
 
+# Training tokens below which text is scarce.
+_SCARCE = 1_000_000
 # Tokens before a token that a transformer sees, and its heads.
 CONTEXT_LENGTH = 128
 NUM_HEADS = 4
@@ -43,32 +48,36 @@ OF = {
         shown="LSTM, tied, skip",
         num_layers=2,
         window=35,
-        learning_rate=0.003,
+        # Of scarce text what 12 trials of `experiments.scarce_text` have found, with
+        # their dropouts and penalty.
+        learning_rates=((_SCARCE, 0.007), (None, 0.003)),
         beta_1=0.0,
         widths=((50_000, 128), (300_000, 256), (2_000_000, 400), (None, 650)),
         narrower=(400, 256, 192, 128, 96, 64),
         # On inputs, between layers, on states, on outputs.
         dropouts=(
-            (1_000_000, (0.5, 0.3, 0.3, 0.6)),
+            (_SCARCE, (0.33, 0.33, 0.3, 0.69)),
             (10_000_000, (0.3, 0.2, 0.2, 0.4)),
             (None, (0.1, 0.1, 0.1, 0.2)),
         ),
+        l2s=((_SCARCE, 3e-4), (None, 0.0)),
         layer_cost=lambda width: 8 * width * width,
     ),
     "transformer": Architecture(
         shown=f"transformer, tied, {NUM_HEADS} heads, rotary positions",
         num_layers=4,
         window=64,
-        learning_rate=0.002,
+        learning_rates=((None, 0.002),),
         beta_1=0.9,
         widths=((50_000, 128), (300_000, 192), (2_000_000, 256), (None, 512)),
         narrower=(256, 192, 128, 96, 64),
         # On inputs and in blocks, on outputs.
         dropouts=(
-            (1_000_000, (0.3, 0.4)),
+            (_SCARCE, (0.3, 0.4)),
             (10_000_000, (0.2, 0.2)),
             (None, (0.1, 0.1)),
         ),
+        l2s=((None, 0.0),),
         layer_cost=lambda width: 12 * width * width + 2 * CONTEXT_LENGTH * width,
     ),
 }

@@ -175,15 +175,21 @@ def first_plan(
     rates, why = _dropouts(architecture, amounts.train, settings.epochs)
     dropouts = chosen("dropouts", rates, why)
     batch_size = chosen("batch_size", 8 if amounts.train < 20_000 else 20, tokens)
+    several = len(architecture.learning_rates) > 1
     learning_rate = chosen(
-        "learning_rate", architecture.learning_rate, settings.architecture
+        "learning_rate",
+        _up_to(architecture.learning_rates, amounts.train),
+        tokens if several else settings.architecture,
     )
+    # Weights are kept small once.
+    penalty = 0.0 if settings.weight_decay else _up_to(architecture.l2s, amounts.train)
+    l2 = chosen("l2", penalty, tokens)
     reasons["mixture"] = "worth more than most training methods, and served with it"
     if not settings.mixture:
         reasons["mixture"] = "--nomixture"
     with_mixture = "no gain beside a mixture" if settings.mixture else "no mixture"
     imm = chosen("imm", not settings.mixture, with_mixture)
-    for name in ("bmi", "l2", "weight_decay", "noising"):
+    for name in ("bmi", "weight_decay", "noising"):
         reasons[name] = f"--{name}"
     reasons["ensemble"] = "--ensemble; each has an equal part of the time"
     if settings.epochs is not None:
@@ -224,7 +230,7 @@ def first_plan(
         bmi_switch=settings.bmi_switch,
         bmi_half_life=settings.bmi_half_life,
         bmi_pooling=settings.bmi_pooling,
-        l2=settings.l2,
+        l2=l2,
         weight_decay=settings.weight_decay,
         noising=settings.noising,
     )
