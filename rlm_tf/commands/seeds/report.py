@@ -14,8 +14,8 @@ from rlm_tf.commands.seeds import figures
 _CHARACTERS = 300
 # What is estimated without true labels, and by what.
 _ESTIMATES = (
-    ("plain", "a probe's doubts (confident learning)"),
-    ("deletion", "the same, words deleted as it learns"),
+    ("plain", "at most, by a probe's doubts (confident learning)"),
+    ("deletion", "at most, by the same, words deleted as it learns"),
     ("seeds_that_meet", "how seeds that meet agree"),
 )
 
@@ -107,7 +107,8 @@ def _how_good(page: Page, results: dict[str, Any]) -> None:
         "Estimates without true labels may be far off. On four sets of documents that "
         "have them, seeds that meet said from 2 points too much to 20 too little "
         "(experiments/seed_labels); a probe that has learnt the seeds doubts them too "
-        "little. They tell which of two lists of seeds is better sooner than how good "
+        "little: of 600 news it said that 99 % of the labels were right, of which "
+        "82 % were. They tell which of two lists of seeds is better sooner than how good "
         "one is; "
         f"{found['documents_where_seeds_meet']:,} documents have two seeds or more."
     )

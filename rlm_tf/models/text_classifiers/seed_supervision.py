@@ -42,6 +42,9 @@ class SeedOutcome(NamedTuple):
             higher is surer; nan of others, and where all were taken.
         rounds: int32 `[R, N]`, predictions after the first training on them, and after
             each iteration of self-training.
+        probe_losses: float64 `[E, N]`, -ln P(label | document) after each epoch of the
+            probe, nan of documents without a label: exp(-loss) is the confidence that
+            stopping there would have given. None: there was no probe.
     """
 
     model: TextClassifier
@@ -49,6 +52,7 @@ class SeedOutcome(NamedTuple):
     selected: np.ndarray
     confidence: np.ndarray
     rounds: np.ndarray
+    probe_losses: np.ndarray | None = None
 
 
 class SeedSupervision:
@@ -210,6 +214,7 @@ class SeedSupervision:
         place = None if folder is None else pathlib.Path(folder)
         confidence = np.full(len(data.labels), np.nan)
         labelled = np.flatnonzero(data.labels >= 0)
+        losses = None
         if self.select == "all":
             selected = data.labels >= 0
         else:
@@ -219,6 +224,8 @@ class SeedSupervision:
             said = self._probe(data, learnt, labelled, place)
             scores, chosen = self._selected(said, data.labels[labelled], labelled)
             confidence[labelled] = scores
+            losses = np.full([len(said.losses), len(data.labels)], np.nan)
+            losses[:, labelled] = said.losses
             selected = np.zeros(len(data.labels), bool)
             selected[labelled[chosen]] = True
         rows = np.flatnonzero(selected)
@@ -248,6 +255,7 @@ class SeedSupervision:
             selected,
             confidence,
             np.array(rounds, np.int32),
+            losses,
         )
 
     def cross_fitted(

@@ -45,6 +45,12 @@ def _maker(tokens, rate=0.1):
     return make
 
 
+def _watched(watch):
+    """Predictions and losses of one epoch, of documents that are watched."""
+    number = 0 if watch is None else len(watch._labels)
+    return np.zeros([1, number]), np.zeros([1, number])
+
+
 def test_stages_of_the_procedure(monkeypatch):
     """Which documents and labels each training gets."""
     tokens, labels, _, places = _documents()
@@ -55,7 +61,7 @@ def test_stages_of_the_procedure(monkeypatch):
         seen.append((batches, epochs, data.transform, watch is not None, make().seed))
         rng = np.random.default_rng(len(seen))
         probs = rng.dirichlet([1, 1], len(everything)).astype(np.float32)
-        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+        return None, stages.Said(probs, *_watched(watch))
 
     monkeypatch.setattr(seed_supervision, "train", training)
     procedure = SeedSupervision(
@@ -104,10 +110,12 @@ def test_few_documents_are_read_more_often(monkeypatch):
     tokens, labels, _, places = _documents()
     seen = []
 
-    def training(make, data, epochs, everything, folder, *, others=(), **options):
+    def training(
+        make, data, epochs, everything, folder, *, watch=None, others=(), **options
+    ):
         seen.append((epochs, data.steps, others))
         probs = np.full([len(everything), 2], 0.5, np.float32)
-        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+        return None, stages.Said(probs, *_watched(watch))
 
     monkeypatch.setattr(seed_supervision, "train", training)
     procedure = SeedSupervision(
@@ -133,13 +141,13 @@ def test_what_is_kept_of_the_pool(monkeypatch, pool):
     tokens, labels, *_ = _documents(60)
     sizes = []
 
-    def training(make, data, *_, **__):
+    def training(make, data, *_, watch=None, **__):
         sizes.append(len(data.source.labels))
         # Of one class each time, so that shares are of one group.
         probs = np.zeros([60, 2], np.float32)
         rng = np.random.default_rng(len(sizes))
         probs[:, 0] = 0.5 + rng.random(60) / 2
-        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+        return None, stages.Said(probs, *_watched(watch))
 
     monkeypatch.setattr(seed_supervision, "train", training)
     procedure = SeedSupervision(_maker(tokens), select="all", iterations=4, pool=pool)
@@ -179,6 +187,10 @@ def test_deletion_finds_wrong_labels():
         wrong[name] = np.mean((labels != true)[found.selected])
         assert found.selected.sum() == pytest.approx(0.7 * known.sum(), abs=1)
         assert found.probs.shape == (600, 2)
+        # What stopping after each epoch would have been sure of; the last is what is.
+        sure = np.exp(-found.probe_losses)
+        assert sure.shape == (6, 600) and np.isnan(sure[:, ~known]).all()
+        np.testing.assert_allclose(sure[-1], found.confidence, rtol=1e-5)
     assert (
         wrong["random"] < 0.5 * wrong["none"] < 0.5 * np.mean((labels != true)[known])
     )
@@ -330,11 +342,11 @@ def test_confidence_on_what_deletion_leaves(monkeypatch):
     tokens, labels, _, places = _documents(60)
     seen = []
 
-    def training(make, data, epochs, everything, folder, **options):
+    def training(make, data, epochs, everything, folder, *, watch=None, **options):
         seen.append(everything)
         rng = np.random.default_rng(0)
         probs = rng.dirichlet([1, 1], len(everything)).astype(np.float32)
-        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+        return None, stages.Said(probs, *_watched(watch))
 
     monkeypatch.setattr(seed_supervision, "train", training)
     options = {"probe_deletion": {"ratio": 0.0, "seeds": "only"}, "iterations": 0}
