@@ -68,15 +68,7 @@ def values(folder: pathlib.Path) -> dict[str, str]:
     dropout = _on_an_eighth(folder, "none")
     ratios = {
         "gain": _on_an_eighth(folder, "imm-in-batch-count1") / dropout,
-        "gain_mixed": _on_an_eighth(folder, "imm-in-batch-count1", "same") / dropout,
         "noising": _on_an_eighth(folder, "noising-bigram-kn") / dropout,
-        "noising_mixed": _on_an_eighth(folder, "noising-bigram-kn", "same") / dropout,
-        "mixed": _on_an_eighth(folder, "none", "same") / dropout,
-        "gain_of_all": _on_an_eighth(folder, "imm-in-batch-all") / dropout,
-        "gain_of_all_mixed": _on_an_eighth(folder, "imm-in-batch-all", "all") / dropout,
-        "mixed_of_all": _on_an_eighth(folder, "none", "all") / dropout,
-        "gain_of_all_16th": _once(folder, "scarcity", "imm-in-batch-all-16th")
-        / _once(folder, "scarcity", "none-16th"),
         "gain_full": _once(folder, "full", "imm-in-batch-count1")
         / _once(folder, "full", "none"),
     }

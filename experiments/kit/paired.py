@@ -37,6 +37,19 @@ def paired_difference(pairs: Sequence[tuple[float, float]], digits: int = 2) -> 
     return f"**{text}**" if told else text
 
 
+def at(row: Row, place: Sequence[str]) -> float:
+    """Returns a number of a row.
+
+    Args:
+        row: The row.
+        place: Where it is, from outside in.
+    """
+    value: Any = row
+    for name in place:
+        value = value[name]
+    return float(value)
+
+
 def less(
     base: str,
     groups: Mapping[str, Sequence[Row]],
@@ -58,14 +71,10 @@ def less(
         digits: Behind the point.
     """
 
-    def at(row: Row) -> float:
-        value: Any = row
-        for name in place:
-            value = value[name]
-        return float(value)
-
     if own is groups.get(base):
         return ""
-    known = {row["seed"]: at(row) for row in groups.get(base, [])}
-    pairs = [(at(row), known[row["seed"]]) for row in own if row["seed"] in known]
+    known = {row["seed"]: at(row, place) for row in groups.get(base, [])}
+    pairs = [
+        (at(row, place), known[row["seed"]]) for row in own if row["seed"] in known
+    ]
     return paired_difference(pairs, digits)

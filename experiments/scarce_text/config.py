@@ -135,7 +135,11 @@ PRESETS = {
     ),
     "counted": ScarceConfig(
         study="counted",
-        arms=(*PEERS, "none", "counted-imm-2", ENSEMBLE + "none"),
+        arms=(
+            *PEERS,
+            *("none", "counted-imm-2"),
+            *(ENSEMBLE + "none", ENSEMBLE + "counted-imm-2"),
+        ),
     ),
     "curve": ScarceConfig(
         study="curve",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.kit.about import About, MadeBy
+from experiments.kit.paired import at
 from experiments.kit.rows import Rows
 from experiments.scarce_text.arms import ENSEMBLE, PEERS
 from experiments.scarce_text.factors import (
@@ -21,7 +22,7 @@ from experiments.scarce_text.factors import (
 from experiments.scarce_text.report import NEEDS, by_arms, mixed_less, of_study
 from experiments.scarce_text.report import tables as tables_of_rows
 
-_MIXED = "kneser-ney-5"
+_MIXED, _BIGRAM = "kneser-ney-5", "kneser-ney-2"
 _COMMAND = "python -m experiments.scarce_text --preset={preset} {seeds}--data_dir=DATA"
 
 
@@ -119,7 +120,7 @@ def values(folder: pathlib.Path) -> dict[str, str]:
     """Returns what other pages repeat: of test text, mixed with Kneser-Ney 5.
 
     By how much perplexity falls by mixing and by the mean of seeds, how far arms are
-    above `none`, and their numbers.
+    above `none`, and their numbers, also with n-grams of more text (`of_all`).
     """
     arms = by_arms(of_study(Rows(folder).read_all(NEEDS), "arms"))
 
@@ -132,6 +133,19 @@ def values(folder: pathlib.Path) -> dict[str, str]:
         "ensemble": f"{100 * (1 - mean(seeds) / none):.1f} %",
         "n_gram": f"{mean(_MIXED):.1f}",
     }
+    counted = by_arms(of_study(Rows(folder).read_all(NEEDS), "counted"))
+    of_all = ("counted", _MIXED, "test", "mixed")
+    for arm in ("none", "counted-imm-2"):
+        own = counted[arm]
+        found[f"{arm}_of_all"] = f"{np.mean([at(row, of_all) for row in own]):.1f}"
+        found[f"{arm}_of_all_alone"] = f"{np.mean([row['test'] for row in own]):.1f}"
+    for name, place in (
+        ("of_all", of_all),
+        ("bigram", (*of_all[:1], _BIGRAM, *of_all[2:])),
+    ):
+        found[f"counted_{name}_less_none"] = mixed_less(
+            "none", counted, "counted-imm-2", place
+        )
     for arm in ("none", "imm-2345", "noising", seeds):
         found[f"{arm}_mixed"] = f"{mean(arm):.1f}"
         found[f"{arm}_alone"] = f"{mean(arm, 'test'):.1f}"

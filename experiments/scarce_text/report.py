@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
-from experiments.kit.paired import less
+from experiments.kit.paired import at, less
 from experiments.scarce_text.arms import DECOUPLED_SCALE, ENSEMBLE, PEERS
 
 Row = Mapping[str, Any]
@@ -145,7 +145,12 @@ def _seeds(arm: str, own: Sequence[Row]) -> int | str:
     return len(own[0]["seeds"]) if arm.startswith(ENSEMBLE) else len(own)
 
 
-def mixed_less(base: str, arms: Mapping[str, Sequence[Row]], arm: str) -> str:
+def mixed_less(
+    base: str,
+    arms: Mapping[str, Sequence[Row]],
+    arm: str,
+    place: Sequence[str] = ("mixed_test",),
+) -> str:
     """Returns how far mixtures of an arm are above another's on test text, in words.
 
     Seed by seed; of an n-gram, against the mean of all seeds, of an ensemble, of those
@@ -156,17 +161,19 @@ def mixed_less(base: str, arms: Mapping[str, Sequence[Row]], arm: str) -> str:
         base: The other arm.
         arms: Rows by arm.
         arm: One of them.
+        place: Where in a row the perplexity is, from outside in.
     """
     own, others = arms[arm], arms.get(base, [])
     if arm not in PEERS and not arm.startswith(ENSEMBLE):
-        return less(base, arms, own, "mixed_test")
+        return less(base, arms, own, *place)
     seeds = own[0].get("seeds", [row["seed"] for row in others])
-    theirs = [row["mixed_test"] for row in others if row["seed"] in seeds]
+    theirs = [at(row, place) for row in others if row["seed"] in seeds]
     if not theirs or len(theirs) < len(seeds):
         return ""
-    mixed = own[0]["mixed_test"]
+    mixed = at(own[0], place)
     found = f"{mixed - np.mean(theirs):+.2f}"
-    if arm != ENSEMBLE + base or "gain" not in own[0]:
+    has_error = arm == ENSEMBLE + base and "gain" in own[0]
+    if not has_error or tuple(place) != ("mixed_test",):
         return found
     nats, error = own[0]["gain"]["nats"], own[0]["gain"]["error"]
     found += f" ± {2 * error * mixed:.2f}"
@@ -244,8 +251,8 @@ def counted(rows: Sequence[Row]) -> str:
         cells = [with_deviation([row["test"] for row in own])]
         for name in names:
             place = ("counted", name, "test", "mixed")
-            values = [row["counted"][name]["test"]["mixed"] for row in own]
-            cells += [with_deviation(values), less("none", arms, own, *place)]
+            values = [at(row, place) for row in own]
+            cells += [with_deviation(values), mixed_less("none", arms, arm, place)]
         lines.append((arm, _seeds(arm, own), *cells))
     first = rows[0]["counted"]
     peers = [f"{first[name]['test']['kneser_ney']:.2f}" for name in names]

@@ -108,8 +108,8 @@ def _how_good(page: Page, results: dict[str, Any]) -> None:
         "have them, seeds that meet said from 2 points too much to 20 too little "
         "(experiments/seed_labels); a probe that has learnt the seeds doubts them too "
         "little: of 600 news it said that 99 % of the labels were right, of which "
-        "82 % were. They tell which of two lists of seeds is better sooner than how good "
-        "one is; "
+        "82 % were. They tell which of two lists of seeds is better sooner than how "
+        "good one is; "
         f"{found['documents_where_seeds_meet']:,} documents have two seeds or more."
     )
     own = results.get("calibration")
