@@ -195,6 +195,7 @@ class Run:
     ) -> None:
         settings, names = self.settings, rule.class_names
         first = final = trainer.main()
+        drift = trainer.drift
         # By what the first says, so that true labels change no stratum.
         asked = functools.partial(
             estimating.sample_of,
@@ -209,12 +210,13 @@ class Run:
             digest += f"-{settings.label_weight:g}"
             print("training with the true labels", flush=True)
             final = trainer.with_labels(truth, digest)
+            drift = trainer.drift
             if settings.use_labels == "both":
                 judged_labels = trainer.judged_with_labels(truth, digest)
-        if trainer.drift is not None:
+        if drift is not None:
             self.warnings.append(
                 "training on its own predictions led away from the seeds "
-                f"({trainer.drift}): what was trained on labels alone is used, as by "
+                f"({drift}): what was trained on labels alone is used, as by "
                 "--iterations=0"
             )
         labels = self._labels(final, trainer)
