@@ -59,12 +59,13 @@ def test_subwords_and_published_models(corpus, monkeypatch):
     assert len(read_corpus(config).vocabulary) == 400
     text = corpus.train[:900]
     published = {"width": 4, "dropout": 0.5, "window": 7, "scale": 0.1}
-    published |= {"order": 3, "coefficient": 0.4}
+    published |= {"orders": (2, 3), "coefficient": 0.4}
     monkeypatch.setattr(
         "experiments.scarce_text.zaremba.zaremba_settings", lambda _: published
     )
     model = zaremba_model("zaremba-small-imm", corpus, text, 1)
-    assert model.restricted_models[0].order == 3 and model.coefficients == [0.4]
+    assert [each.order for each in model.restricted_models] == [2, 3]
+    assert model.coefficients == [0.2, 0.2]
 
 
 @pytest.mark.slow
