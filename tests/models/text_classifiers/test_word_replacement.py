@@ -63,7 +63,8 @@ def test_a_probe_learns_from_other_words_and_judges_those_that_are_there(monkeyp
         batches = [x[0] for x, _ in data.source.in_order()]
         seen.append((np.concatenate(batches), everything))
         probs = np.full([len(everything), 2], 0.5, np.float32)
-        return None, stages.Said(probs, np.zeros([1, 0]), np.zeros([1, 0]))
+        watched = np.zeros([1, len(everything)])
+        return None, stages.Said(probs, watched, watched)
 
     monkeypatch.setattr(seed_supervision, "train", training)
     procedure = SeedSupervision(lambda seed: None, iterations=0, fraction=1.0)
