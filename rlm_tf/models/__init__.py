@@ -60,7 +60,8 @@ from rlm_tf.models.latent.vector_quantized_vae import VectorQuantizedVAE
 from rlm_tf.models.policy.reinforce_imm import ReinforceIMM, published_reinforce_ratio
 from rlm_tf.models.text_classifiers.kinds import word_classifier
 from rlm_tf.models.text_classifiers.paraphraser import T5Paraphraser
-from rlm_tf.models.text_classifiers.seed_supervision import SeedOutcome, SeedSupervision
+from rlm_tf.models.text_classifiers.seed_outcome import SeedOutcome
+from rlm_tf.models.text_classifiers.seed_supervision import SeedSupervision
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.models.text_classifiers.text_reader import TextReader
 from rlm_tf.models.text_classifiers.word_replacement import replace_words

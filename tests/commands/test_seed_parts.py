@@ -6,7 +6,7 @@ import csv
 
 import numpy as np
 
-from rlm_tf.commands.seeds import estimating, looking, running, training
+from rlm_tf.commands.seeds import estimating, looking, passes, running
 from rlm_tf.commands.seeds import report as report_of_seeds
 from rlm_tf.labelling import SeedRule
 
@@ -100,30 +100,30 @@ def test_labels_are_pooled_by_stratum():
 
 def test_few_labels_are_read_often_and_many_documents_seldom():
     # A handful of labels of many documents: many passes over them, few over all.
-    assert training.passes_over(20, 12_600, 64, True) == (100, 8)
-    assert training.passes_over(9000, 12_600, 64, True) == (8, 8)
+    assert passes.passes_over(20, 12_600, 64, True) == (100, 8)
+    assert passes.passes_over(9000, 12_600, 64, True) == (8, 8)
     # A million documents are read once or twice.
-    assert training.passes_over(1000, 1_000_000, 64, True) == (25, 1)
-    assert training.passes_over(900_000, 1_000_000, 64, True) == (1, 1)
-    assert training.passes_over(900, 12_600, 32, False) == (11, 3)
+    assert passes.passes_over(1000, 1_000_000, 64, True) == (25, 1)
+    assert passes.passes_over(900_000, 1_000_000, 64, True) == (1, 1)
+    assert passes.passes_over(900, 12_600, 32, False) == (11, 3)
     # Where all documents are few, they are read as often as labelled ones.
-    assert training.passes_over(200, 600, 64, True) == (100, 40)
-    assert training.passes_over(200, 60, 64, True) == (100, 100)
-    assert training.passes_over(200, 2500, 64, True) == (100, 10)
+    assert passes.passes_over(200, 600, 64, True) == (100, 40)
+    assert passes.passes_over(200, 60, 64, True) == (100, 100)
+    assert passes.passes_over(200, 2500, 64, True) == (100, 10)
 
 
 def test_where_training_on_its_own_predictions_leads_away_is_seen():
     names = ["air", "sea", "wood"]
     labels = np.repeat([0, 1, 2, -1], 10)
     first = np.array([*labels[:30], *np.repeat([0, 1], 5)])
-    assert training.drifted(np.stack([first, first]), labels, names) is None
+    assert passes.drifted(np.stack([first, first]), labels, names) is None
     gone = np.where(first == 2, 1, first)
-    found = training.drifted(np.stack([first, first, gone]), labels, names)
+    found = passes.drifted(np.stack([first, first, gone]), labels, names)
     assert found == "wood was predicted 10 times, then 0"
     # Each class is still there, of other documents.
     moved = first.copy()
     moved[:15] = np.roll(first[:30], 10)[:15]
-    found = training.drifted(np.stack([first, moved]), labels, names)
+    found = passes.drifted(np.stack([first, moved]), labels, names)
     assert found == (
         "100 % of the labelled documents were predicted as labelled, then 50 %"
     )

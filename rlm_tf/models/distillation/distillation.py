@@ -15,6 +15,9 @@ from rlm_tf.models.distillation.layer_paths import layer_at
 from rlm_tf.models.distillation.preparation import Batches, prepare
 from rlm_tf.models.distillation.rotated import images_apart, with_rotations
 from rlm_tf.models.distillation.strategies import (
+    OUTPUT,
+    free_shape,
+    paths_of,
     term_names,
     term_of,
     weighted_strategies,
@@ -38,8 +41,6 @@ from rlm_tf.objective_model.term import (
     check_coefficient,
 )
 from rlm_tf.untracked import Untracked
-
-_OUTPUT = "output"
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -113,7 +114,7 @@ class Distillation(ObjectiveModel):
         if feature_shapes is None:
             feature_shapes = self._found_shapes(example)
         self.feature_shapes = [
-            tuple(_shape(shape) for shape in pair) for pair in feature_shapes
+            tuple(free_shape(shape) for shape in pair) for pair in feature_shapes
         ]
         for strategy, shapes in zip(self.strategies, self.feature_shapes, strict=True):
             if not strategy.built:
@@ -205,7 +206,7 @@ class Distillation(ObjectiveModel):
             found, output = {}, log_mean_exp(tf.stack(log_probs))
         stopped = {
             path: tf.stop_gradient(at_least_single(given))
-            for path, given in {**found, _OUTPUT: output}.items()
+            for path, given in {**found, OUTPUT: output}.items()
         }
         return stopped
 
@@ -217,7 +218,7 @@ class Distillation(ObjectiveModel):
     def _run_student(self, x: Any, training: bool) -> dict[str, Any]:
         with recording(self._student_layers) as found:
             output = self.student(x, training=training)
-        return tf.nest.map_structure(at_least_single, {**found, _OUTPUT: output})
+        return tf.nest.map_structure(at_least_single, {**found, OUTPUT: output})
 
     # === Training ===
 
@@ -260,7 +261,7 @@ class Distillation(ObjectiveModel):
             rotated = any("views" in each.needs for each in taught.values())
             found = self._run_teacher(with_rotations(name, x) if rotated else x)
             plain, views = images_apart(found) if rotated else (found, {})
-            paths = {own: _paths(strategy)[0] for own, strategy in taught.items()}
+            paths = {own: paths_of(strategy)[0] for own, strategy in taught.items()}
             return {own: (plain[p], views.get(p)) for own, p in paths.items()}
 
         return prepare(name, taught, features, batches, epochs, optimizer)
@@ -300,7 +301,7 @@ class Distillation(ObjectiveModel):
                 images_apart, (teacher, student)
             )
         self._is_unlabelled = training and y is None and not self._learns_labels
-        output = student[_OUTPUT]
+        output = student[OUTPUT]
         if self._is_unlabelled:
             found = without_labels(name, self.strategies, output, sample_weight)
         else:
@@ -309,13 +310,13 @@ class Distillation(ObjectiveModel):
         if not training:
             return terms
         for own, strategy in zip(self.names, self.strategies, strict=True):
-            paths = _paths(strategy)
+            paths = paths_of(strategy)
             pair = (teacher[paths[0]], student[paths[1]])
             seen = None
             if "views" in strategy.needs:
                 seen = Views(
                     *(each[path] for each, path in zip(views, paths, strict=True)),
-                    *(each[_OUTPUT] for each in views),
+                    *(each[OUTPUT] for each in views),
                 )
             terms[own] = term_of(
                 strategy, pair, found.weights, labels=found.labels, ids=ids, views=seen
@@ -349,14 +350,14 @@ class Distillation(ObjectiveModel):
             example = zeros_for(type(self).__name__, self.student)
         teacher = self._run_teacher(example)
         student = self._run_student(example, training=False)
-        shapes = [found[_OUTPUT].shape for found in (teacher, student)]
+        shapes = [found[OUTPUT].shape for found in (teacher, student)]
         if shapes[0][1:] != shapes[1][1:]:
             raise ValueError(
                 f"{type(self).__name__}: teacher and student must tell the same "
                 f"classes, found outputs {shapes[0].as_list()} and "
                 f"{shapes[1].as_list()}."
             )
-        paths = map(_paths, self.strategies)
+        paths = map(paths_of, self.strategies)
         return [(teacher[first].shape, student[other].shape) for first, other in paths]
 
     # === Metrics ===
@@ -395,14 +396,3 @@ class Distillation(ObjectiveModel):
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
         """Returns the model of a config; it has no teacher."""
         return cls(**made_objects(config, custom_objects))
-
-
-def _paths(strategy: Strategy) -> tuple[str, str]:
-    """Returns where a strategy looks in teacher and student."""
-    own = (strategy.teacher_layer_name, strategy.student_layer_name)
-    return own[0] or _OUTPUT, own[1] or _OUTPUT
-
-
-def _shape(shape: Any) -> tuple[int | None, ...]:
-    """Returns a shape whose first axis is free."""
-    return (None, *(None if size is None else int(size) for size in tuple(shape)[1:]))

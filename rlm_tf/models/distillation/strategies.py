@@ -12,6 +12,8 @@ from rlm_tf.distillation import Strategy
 from rlm_tf.objective_model.term import Coefficient, TermLoss, check_coefficient
 from rlm_tf.replicas import with_rows_of_all
 
+# What a network gives, as a path.
+OUTPUT = "output"
 # Strategies that are what losses of keras.distillation are meant to be.
 _OURS = {
     "LogitsDistillation": "KD(temperature)",
@@ -75,3 +77,14 @@ def term_of(
     loss = with_rows_of_all(losses, rows, pair, context)
     # Of neighbours there is one less.
     return TermLoss(loss, weights[: tf.shape(loss)[0]])
+
+
+def paths_of(strategy: Strategy) -> tuple[str, str]:
+    """Returns where a strategy looks in teacher and student."""
+    own = (strategy.teacher_layer_name, strategy.student_layer_name)
+    return own[0] or OUTPUT, own[1] or OUTPUT
+
+
+def free_shape(shape: Any) -> tuple[int | None, ...]:
+    """Returns a shape whose first axis is free."""
+    return (None, *(None if size is None else int(size) for size in tuple(shape)[1:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pathlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -19,6 +19,7 @@ from rlm_tf.labelling.selection import (
     select_confident,
 )
 from rlm_tf.models.text_classifiers.documents import Documents
+from rlm_tf.models.text_classifiers.seed_outcome import SeedOutcome
 from rlm_tf.models.text_classifiers.stages import Said, Watch, train
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.training.resumable_batches import ResumableBatches
@@ -29,30 +30,6 @@ Selection = Literal["all", "confident", "learning_order", "loss"]
 SELECTIONS: tuple[Selection, ...] = ("all", "confident", "learning_order", "loss")
 Pool = Literal["refreshed", "accumulated"]
 POOLS: tuple[Pool, ...] = ("refreshed", "accumulated")
-
-
-class SeedOutcome(NamedTuple):
-    """What came of a procedure, of N documents.
-
-    Attributes:
-        model: The classifier that was trained last.
-        probs: float32 `[N, C]`, its probabilities.
-        selected: bool `[N]`, documents whose labels were learnt from at first.
-        confidence: float64 `[N]`, of labelled documents what they were selected by,
-            higher is surer; nan of others, and where all were taken.
-        rounds: int32 `[R, N]`, predictions after the first training on them, and after
-            each iteration of self-training.
-        probe_losses: float64 `[E, N]`, -ln P(label | document) after each epoch of the
-            probe, nan of documents without a label: exp(-loss) is the confidence that
-            stopping there would have given. None: there was no probe.
-    """
-
-    model: TextClassifier
-    probs: np.ndarray
-    selected: np.ndarray
-    confidence: np.ndarray
-    rounds: np.ndarray
-    probe_losses: np.ndarray | None = None
 
 
 class SeedSupervision:
