@@ -140,7 +140,7 @@ CHOSEN: Mapping[str, Values] = {
         "decay": 3.12e-4,
         "decoupled": 0,
     },
-    "noising": {"gamma0": 0.2},
+    "noising": {"gamma0": 0.1},
     "imm-2": {"coefficient": 0.1},
     "imm-5": {"coefficient": 0.5},
     "imm-2345": {"coefficient": 0.1},
