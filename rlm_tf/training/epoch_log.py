@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import secrets
 import shutil
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 # Records of a log that are read at once.
 _CHUNK = 8192
@@ -19,52 +22,57 @@ class EpochLog:
 
     A place is a run and an epoch, `[2]`. Each run has a folder of its own, in which
     `means-E.npy` has the means before epoch E and `log-E.bin` the records of epoch E,
-    each an id and K probabilities. Those of the epoch before stay until the next one
+    each an id and what was predicted. Those of the epoch before stay until the next one
     ends, so that a checkpoint from before its end can be gone on from.
 
     Args:
+        owner: Whose files they are, for messages.
         folder: Where.
         num_examples: N.
-        num_classes: K.
+        value: Of what is predicted of an example and of its mean: K float32, or a
+            record with fields.
 
     Raises:
         ValueError: If it has means of another shape.
     """
 
     def __init__(
-        self, folder: pathlib.Path, num_examples: int, num_classes: int
+        self, owner: str, folder: pathlib.Path, num_examples: int, value: Any
     ) -> None:
         self.folder = folder
-        self._shape = (num_examples, num_classes)
-        self._record = np.dtype(
-            [("id", np.int64), ("probs", np.float32, (num_classes,))]
-        )
+        self._owner = owner
+        self._num_examples = num_examples
+        self.value = np.dtype(value)
+        self._record = np.dtype([("id", np.int64), ("value", self.value)])
         self._lock = threading.Lock()
         self._opened: tuple[int, int] | None = None
-        self._means = np.zeros([0, num_classes], np.float32)
+        self._means = self._zeros(0)
         for file in sorted(folder.glob("run-*/means-*.npy")):
-            found = np.load(file, mmap_mode="r").shape
-            if found != self._shape:
+            means = np.load(file, mmap_mode="r")
+            found, expected = (means.shape, means.dtype), self._layout()
+            if found != expected:
                 raise ValueError(
-                    f"TemporalEnsemble: {file} has the shape {found}, expected "
-                    f"{self._shape}: it is of other examples or classes."
+                    f"{owner}: {file} has the shape {_said(*found)}, expected "
+                    f"{_said(*expected)}: it is of other examples or classes."
                 )
 
     def means_of(self, ids: np.ndarray, place: np.ndarray) -> np.ndarray:
-        """Returns the means before an epoch, `[B, K]`."""
+        """Returns the means before an epoch, a row an id."""
         run, epoch = map(int, place)
         if epoch == 0:
-            return np.zeros([len(ids), self._shape[1]], np.float32)
+            return self._zeros(len(ids))
         with self._lock:
             if self._opened != (run, epoch):
                 self._means = np.load(self._file(run, epoch), mmap_mode="r")
                 self._opened = (run, epoch)
             return np.asarray(self._means[ids])
 
-    def append(self, ids: np.ndarray, probs: np.ndarray, place: np.ndarray) -> np.int64:
+    def append(
+        self, ids: np.ndarray, values: np.ndarray, place: np.ndarray
+    ) -> np.int64:
         """Writes records behind those of an epoch; returns how many."""
         records = np.empty(len(ids), self._record)
-        records["id"], records["probs"] = ids, probs
+        records["id"], records["value"] = ids, values
         log = self._log(*map(int, place))
         with self._lock:
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -76,26 +84,24 @@ class EpochLog:
         self,
         place: np.ndarray,
         length: int,
-        seen: np.ndarray,
-        share: np.ndarray,
-        add: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None],
+        collect: Callable[[np.ndarray, np.ndarray, np.ndarray], None],
+        add: Callable[[np.ndarray, np.ndarray, slice], None],
     ) -> None:
         """Writes the means before the next epoch.
 
         Args:
             place: The epoch that ends.
             length: Of its log, in records.
-            seen: `[N]`, how often each example was seen.
-            share: `[N]`, the weight of the epoch in the new mean.
-            add: Adds sums of a part of the examples to their means, in place.
+            collect: Puts values of some ids into those of all, in place.
+            add: Adds what was collected of a part of the examples to their means, in
+                place.
         """
         run, epoch = map(int, place)
         self._check(run, epoch, length)
         self._own(run).mkdir(parents=True, exist_ok=True)
         beside = self._own(run) / ".means"
-        sums = np.lib.format.open_memmap(
-            beside, mode="w+", dtype=np.float32, shape=self._shape
-        )
+        shape, dtype = self._layout()
+        epochs = np.lib.format.open_memmap(beside, mode="w+", dtype=dtype, shape=shape)
         for start in range(0, length, _CHUNK):
             records = np.fromfile(
                 self._log(run, epoch),
@@ -103,15 +109,15 @@ class EpochLog:
                 min(_CHUNK, length - start),
                 offset=start * self._record.itemsize,
             )
-            np.add.at(sums, records["id"], records["probs"])
-        ids = np.arange(self._shape[0])
+            collect(epochs, records["id"], records["value"])
+        ids = np.arange(self._num_examples)
         for start in range(0, len(ids), _CHUNK):
             part = slice(start, start + _CHUNK)
             means = self.means_of(ids[part], place)
-            add(means, sums[part], seen[part], share[part])
-            sums[part] = means
-        sums.flush()
-        del sums
+            add(means, epochs[part], part)
+            epochs[part] = means
+        epochs.flush()
+        del epochs
         os.replace(beside, self._file(run, epoch + 1))
         for old in (self._file(run, epoch - 1), self._log(run, epoch - 1)):
             old.unlink(missing_ok=True)
@@ -135,12 +141,20 @@ class EpochLog:
 
     # === Parts ===
 
+    def _zeros(self, count: int) -> np.ndarray:
+        return np.zeros(count, self.value)
+
+    def _layout(self) -> tuple[tuple[int, ...], np.dtype]:
+        """Returns the shape and type of an array of all means, as NumPy has them."""
+        empty = self._zeros(0)
+        return (self._num_examples, *empty.shape[1:]), empty.dtype
+
     def _check(self, run: int, epoch: int, length: int) -> None:
         log = self._log(run, epoch)
         found = log.stat().st_size // self._record.itemsize if log.exists() else 0
         if found < length or (epoch and not self._file(run, epoch).exists()):
             raise ValueError(
-                f"TemporalEnsemble: {self.folder} ends before the checkpoint: epoch "
+                f"{self._owner}: {self.folder} ends before the checkpoint: epoch "
                 f"{epoch + 1} must have {length:,} predictions, found {found:,}. Give "
                 "the folder that the checkpoint was written with, or train anew."
             )
@@ -158,3 +172,15 @@ class EpochLog:
 
     def _log(self, run: int, epoch: int) -> pathlib.Path:
         return self._own(run) / f"log-{epoch}.bin"
+
+
+def new_place() -> tf.Variable:
+    """Returns the place of a new run, of a random number, in its first epoch: `[2]`."""
+    return tf.Variable(
+        tf.constant([secrets.randbits(62), 0], tf.int64), trainable=False
+    )
+
+
+def _said(shape: tuple[int, ...], dtype: np.dtype) -> str:
+    fields = "" if dtype.fields is None else f" of {dtype}"
+    return f"{shape}{fields}"

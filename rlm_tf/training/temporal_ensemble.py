@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import secrets
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_option, check_shapes
 from rlm_tf.replicas import own_part, sum_of_parts
-from rlm_tf.training.epoch_log import EpochLog
+from rlm_tf.training.epoch_log import EpochLog, new_place
 from rlm_tf.training.examples import checked_examples
 
 # Examples whose means are computed at once.
@@ -83,10 +82,9 @@ class TemporalEnsemble(tf.Module):
             self._means = self._variable(shape, tf.float32)
             self._sums = self._variable(shape, tf.float32, summed=True)
             return
-        self._log = EpochLog(pathlib.Path(path), num_examples, num_classes)
-        # The run, whose files are its own, and the epoch.
-        self._place = self._variable([2], tf.int64)
-        self._place.assign([secrets.randbits(62), 0])
+        value = (np.float32, (num_classes,))
+        self._log = EpochLog(own, pathlib.Path(path), num_examples, value)
+        self._place = new_place()
         self._length = self._variable([], tf.int64, summed=True)
 
     def targets(self, ids: Any) -> Targets:
@@ -153,9 +151,15 @@ class TemporalEnsemble(tf.Module):
         else:
             place = self._place.numpy()
             length = int(sum_of_parts(self._length))
-            self._log.end(place, length, seen, share, _add_epoch)
-            run, epoch = place
-            self._place.assign([run, epoch + 1])
+            self._log.end(
+                place,
+                length,
+                np.add.at,
+                lambda means, sums, part: _add_epoch(
+                    means, sums, seen[part], share[part]
+                ),
+            )
+            self._place.assign_add([0, 1])
             self._length.assign(0)
         self._counts.assign(after)
         self._seen.assign(tf.zeros_like(seen))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import os
+import pathlib
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import tensorflow as tf
 
 from rlm_tf.checks import check_integer, check_option, check_shapes
 from rlm_tf.replicas import own_part, sum_of_parts
+from rlm_tf.training.epoch_log import EpochLog, new_place
 from rlm_tf.training.examples import checked_examples
 
 # Tokens that are merged at once.
@@ -37,19 +40,28 @@ class TokenEnsemble(tf.Module):
     out of the k largest comes back with what a later epoch says of it alone, so the
     means are lower bounds; with k as many as words they are exact. Tokens are known by
     their places in the text (`rlm_tf.data.PlacedBatches`). The epoch that is going on
-    is kept apart until `end_epoch()`. All are variables, which checkpoints hold.
+    is kept apart until `end_epoch()`. In memory all are variables, which checkpoints
+    hold: 16 k bytes a token. With a `path` they are files, as those of
+    `TemporalEnsemble`, of which checkpoints hold the length.
 
     Args:
         num_tokens: N; places are below it.
         k: Words of a token.
+        path: A folder; None: in memory.
         variant: `"thesis"`, or `"authors"`: the first epoch counts twice.
 
     Raises:
-        ValueError: If a number is not positive, or the variant unknown.
+        ValueError: If a number is not positive, the variant unknown, or the folder has
+            something else.
     """
 
     def __init__(
-        self, num_tokens: int, k: int = 64, *, variant: str = "thesis"
+        self,
+        num_tokens: int,
+        k: int = 64,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        variant: str = "thesis",
     ) -> None:
         super().__init__(name="token_ensemble")
         own = type(self).__name__
@@ -58,14 +70,22 @@ class TokenEnsemble(tf.Module):
         check_option(own, "variant", variant, ("thesis", "authors"))
         self.num_tokens = num_tokens
         self.k = k
+        self.path = None if path is None else str(path)
         self.variant = variant
         shape = [num_tokens, k]
-        self._words = tf.Variable(tf.zeros(shape, tf.int32), trainable=False)
-        self._probs = tf.Variable(tf.zeros(shape), trainable=False)
         self._counts = tf.Variable(tf.zeros([num_tokens], tf.int32), trainable=False)
-        self._now_words = _summed(shape, tf.int32)
-        self._now_probs = _summed(shape, tf.float32)
         self._seen = _summed([num_tokens], tf.int32)
+        if path is None:
+            self._log = None
+            self._words = tf.Variable(tf.zeros(shape, tf.int32), trainable=False)
+            self._probs = tf.Variable(tf.zeros(shape), trainable=False)
+            self._now_words = _summed(shape, tf.int32)
+            self._now_probs = _summed(shape, tf.float32)
+            return
+        value = [("words", np.int32, (k,)), ("probs", np.float32, (k,))]
+        self._log = EpochLog(own, pathlib.Path(path), num_tokens, value)
+        self._place = new_place()
+        self._length = _summed([], tf.int64)
 
     def targets(self, places: Any) -> TokenTargets:
         """Returns what finished epochs said of tokens.
@@ -78,10 +98,17 @@ class TokenEnsemble(tf.Module):
                 an InvalidArgumentError).
         """
         places = self._checked("targets", places)
-        words, probs, counts = (
-            tf.gather(each, places) for each in (self._words, self._probs, self._counts)
+        counts = tf.gather(self._counts, places)
+        if self._log is None:
+            words, probs = (tf.gather(x, places) for x in (self._words, self._probs))
+            return TokenTargets(words, probs, counts)
+        words, probs = tf.numpy_function(
+            self._read, [places, self._place], [tf.int32, tf.float32], stateful=True
         )
-        return TokenTargets(words, probs, counts)
+        shape = [places.shape[0], self.k]
+        return TokenTargets(
+            tf.ensure_shape(words, shape), tf.ensure_shape(probs, shape), counts
+        )
 
     def update(self, places: Any, probs: Any, counts: Any = None) -> None:
         """Adds predictions of the epoch that is going on, in which a token comes once.
@@ -103,21 +130,46 @@ class TokenEnsemble(tf.Module):
             kept = tf.where(tf.convert_to_tensor(counts))[:, 0]
             top, words, places = (tf.gather(x, kept) for x in (top, words, places))
         room = [[0, 0], [0, self.k - top.shape[1]]]
-        for variable, values in (
-            (self._now_words, tf.pad(words, room)),
-            (self._now_probs, tf.pad(top, room)),
-            (self._seen, tf.ones_like(places, tf.int32)),
-        ):
+        words, top = tf.pad(words, room), tf.pad(top, room)
+        now = [(self._seen, tf.ones_like(places, tf.int32))]
+        if self._log is None:
+            now += [(self._now_words, words), (self._now_probs, top)]
+        else:
+            written = tf.numpy_function(
+                self._write, [places, words, top, self._place], tf.int64, stateful=True
+            )
+            self._length.assign_add(written)
+        for variable, values in now:
             own_part(variable).scatter_update(tf.IndexedSlices(values, places))
 
     def end_epoch(self) -> None:
         """Adds the epoch to the means; between steps, outside of graphs."""
         seen = sum_of_parts(self._seen) > 0
-        now = [sum_of_parts(each) for each in (self._now_words, self._now_probs)]
         before = self._counts.numpy()
         weight = np.where((before == 0) & (self.variant == "authors"), 2, 1)
         after = np.where(seen, before + weight, before).astype(np.int32)
         share = np.where(seen, weight / np.maximum(after, 1), 0).astype(np.float32)
+        if self._log is None:
+            self._end_in_memory(share)
+        else:
+            self._end_in_files(self._log, share)
+        self._counts.assign(after)
+        self._seen.assign(tf.zeros_like(self._seen))
+
+    def resume(self) -> None:
+        """Goes on from what a checkpoint has put into the variables.
+
+        Raises:
+            ValueError: If the files of `path` do not reach as far as the checkpoint.
+        """
+        if self._log is not None:
+            length = int(sum_of_parts(self._length))
+            self._log.resume(self._place.numpy(), length)
+
+    # === Parts ===
+
+    def _end_in_memory(self, share: np.ndarray) -> None:
+        now = [sum_of_parts(each) for each in (self._now_words, self._now_probs)]
         words, probs = self._words.numpy(), self._probs.numpy()
         for start in range(0, self.num_tokens, _ROWS):
             part = slice(start, start + _ROWS)
@@ -126,16 +178,45 @@ class TokenEnsemble(tf.Module):
             )
         self._words.assign(words)
         self._probs.assign(probs)
-        self._counts.assign(after)
-        for variable in (self._now_words, self._now_probs, self._seen):
+        for variable in (self._now_words, self._now_probs):
             variable.assign(tf.zeros_like(variable))
 
-    def resume(self) -> None:
-        """Does nothing: all is in variables."""
+    def _end_in_files(self, log: EpochLog, share: np.ndarray) -> None:
+        def add(means: np.ndarray, epoch: np.ndarray, part: slice) -> None:
+            own = share[part]
+            for start in range(0, len(means), _ROWS):
+                rows = slice(start, start + _ROWS)
+                old, new = means[rows], epoch[rows]
+                old["words"], old["probs"] = _merged(
+                    old["words"], old["probs"], new["words"], new["probs"], own[rows]
+                )
+
+        place = self._place.numpy()
+        log.end(place, int(sum_of_parts(self._length)), _put, add)
+        self._place.assign_add([0, 1])
+        self._length.assign(0)
+
+    def _read(
+        self, places: np.ndarray, place: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        found = cast(EpochLog, self._log).means_of(places, place)
+        return found["words"], found["probs"]
+
+    def _write(
+        self, places: np.ndarray, words: np.ndarray, top: np.ndarray, place: np.ndarray
+    ) -> np.int64:
+        log = cast(EpochLog, self._log)
+        values = np.empty(len(places), log.value)
+        values["words"], values["probs"] = words, top
+        return log.append(places, values, place)
 
     def _checked(self, function: str, places: Any) -> tf.Tensor:
         name = f"{type(self).__name__}.{function}"
         return checked_examples(name, places, self.num_tokens)
+
+
+def _put(epoch: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
+    epoch[places] = values
 
 
 def _summed(shape: list[int], dtype: tf.DType) -> tf.Variable:

@@ -20,13 +20,16 @@ def _dense(targets, size):
     return found
 
 
+@pytest.fixture(params=["memory", "files"], name="path")
+def _path(request, tmp_path):
+    return None if request.param == "memory" else tmp_path / "means"
+
+
 @pytest.mark.parametrize("variant", ["thesis", "authors"])
 @pytest.mark.parametrize("k", [5, 8])
-def test_with_all_words_it_is_the_temporal_ensemble(variant, k):
-    ours, exact = (
-        make(6, own, variant=variant)
-        for make, own in ((TokenEnsemble, k), (TemporalEnsemble, 5))
-    )
+def test_with_all_words_it_is_the_temporal_ensemble(variant, k, path):
+    ours = TokenEnsemble(6, k, path=path, variant=variant)
+    exact = TemporalEnsemble(6, 5, variant=variant)
     places = np.arange(6)
     for epoch in range(4):
         # One is missed now and then.
@@ -40,8 +43,8 @@ def test_with_all_words_it_is_the_temporal_ensemble(variant, k):
         np.testing.assert_allclose(_dense(found, 5), expected.means, atol=1e-6)
 
 
-def test_the_largest_are_kept():
-    ensemble = TokenEnsemble(2, 2)
+def test_the_largest_are_kept(path):
+    ensemble = TokenEnsemble(2, 2, path=path)
     first = np.float32([[0.5, 0.3, 0.2, 0.0], [0.25, 0.25, 0.25, 0.25]])
     second = np.float32([[0.1, 0.0, 0.3, 0.6], [0.7, 0.1, 0.1, 0.1]])
     for probs in (first, second):
@@ -53,8 +56,8 @@ def test_the_largest_are_kept():
     np.testing.assert_allclose(found[1, 0], (0.25 + 0.7) / 2, atol=1e-6)
 
 
-def test_padding_does_not_count():
-    ensemble = TokenEnsemble(3, 2)
+def test_padding_does_not_count(path):
+    ensemble = TokenEnsemble(3, 2, path=path)
     probs = _RNG.dirichlet(np.ones(4), 4).astype("float32")
     ensemble.update([1, 0, 0, 0], probs, [True, True, False, False])
     ensemble.end_epoch()
@@ -63,10 +66,10 @@ def test_padding_does_not_count():
     np.testing.assert_allclose(found.probs[0], np.sort(probs[1])[::-1][:2])
 
 
-def test_replicas_and_checkpoints(tmp_path):
+def test_replicas_and_checkpoints(path, tmp_path):
     strategy = distribution.strategy("mirrored")
     with strategy.scope():
-        ensemble = TokenEnsemble(4, 2)
+        ensemble = TokenEnsemble(4, 2, path=path)
     probs = tf.constant(_RNG.dirichlet(np.ones(3), 4), tf.float32)
 
     @tf.function
@@ -80,15 +83,40 @@ def test_replicas_and_checkpoints(tmp_path):
         strategy.run(own)
 
     step()
-    path = tf.train.Checkpoint(ensemble=ensemble).save(str(tmp_path / "c"))
-    again = TokenEnsemble(4, 2)
+    saved = tf.train.Checkpoint(ensemble=ensemble).save(str(tmp_path / "c"))
+    ensemble.end_epoch()
+    again = TokenEnsemble(4, 2, path=path)
     again.update([0], probs[:1])
+    if path is None:
+        again.end_epoch()
+    tf.train.Checkpoint(ensemble=again).restore(saved).assert_consumed()
+    again.resume()
     again.end_epoch()
-    tf.train.Checkpoint(ensemble=again).restore(path).assert_consumed()
+    top = np.sort(probs, axis=1)[:, ::-1][:, :2]
     for each in (ensemble, again):
-        each.end_epoch()
-        top = np.sort(probs, axis=1)[:, ::-1][:, :2]
         np.testing.assert_allclose(each.targets([0, 1, 2, 3]).probs, top)
+
+
+def test_what_was_seen_after_a_checkpoint_is_cut_off(tmp_path):
+    probs = _RNG.dirichlet(np.ones(4), 6).astype("float32")
+    whole, killed = (TokenEnsemble(3, 2, path=tmp_path / name) for name in "ab")
+    for each in (whole, killed):
+        each.update([0, 1], probs[:2])
+        each.end_epoch()
+        each.update([0], probs[2:3])
+    saved = [variable.numpy() for variable in killed.variables]
+    killed.update([1, 2], probs[4:])
+    killed.end_epoch()
+    other = TokenEnsemble(3, 2, path=tmp_path / "b")
+    for variable, value in zip(other.variables, saved, strict=True):
+        variable.assign(value)
+    other.resume()
+    for each in (whole, other):
+        each.update([2], probs[3:4])
+        each.end_epoch()
+    found, expected = (each.targets([0, 1, 2]) for each in (other, whole))
+    for own, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(own, wanted)
 
 
 def test_mistakes():
@@ -99,3 +127,22 @@ def test_mistakes():
         ensemble.update([0, 1], np.ones([1, 4]))
     with pytest.raises(ValueError, match="`k` must be"):
         TokenEnsemble(3, 0)
+
+
+def test_files_of_another_text_are_refused(tmp_path):
+    ensemble = TokenEnsemble(3, 2, path=tmp_path)
+    ensemble.update([0], np.float32([[0.5, 0.5]]))
+    ensemble.end_epoch()
+    for make, message in (
+        (lambda: TokenEnsemble(4, 2, path=tmp_path), r"TokenEnsemble: .* \(3,\) of"),
+        (lambda: TokenEnsemble(3, 3, path=tmp_path), "of other examples or classes"),
+        (lambda: TemporalEnsemble(3, 2, path=tmp_path), r"expected \(3, 2\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make()
+    (file,) = tmp_path.glob("run-*/means-1.npy")
+    file.unlink()
+    with pytest.raises(
+        ValueError, match=r"TokenEnsemble: .* ends before the checkpoint"
+    ):
+        ensemble.resume()
