@@ -12,6 +12,7 @@ from experiments.kit.about import About, MadeBy
 from experiments.kit.paired import at
 from experiments.kit.rows import Rows
 from experiments.scarce_text.arms import ENSEMBLE, PEERS
+from experiments.scarce_text.differences import less_in_parts, mixed_less
 from experiments.scarce_text.factors import (
     Curve,
     factor_of,
@@ -19,7 +20,7 @@ from experiments.scarce_text.factors import (
     tuned_curves,
     untuned_curves,
 )
-from experiments.scarce_text.report import NEEDS, by_arms, mixed_less, of_study
+from experiments.scarce_text.report import NEEDS, by_arms, of_study
 from experiments.scarce_text.report import tables as tables_of_rows
 
 _MIXED, _BIGRAM = "kneser-ney-5", "kneser-ney-2"
@@ -109,9 +110,12 @@ def headline(folder: pathlib.Path) -> str:
     )
     n_gram = f" (which has {mean(_MIXED)})" if _MIXED in arms else ""
     than = mixed_less("none", arms, best)
+    means = arms.get(ENSEMBLE + "none", [])
+    beside = less_in_parts(arms[best][0], means) if best.startswith(ENSEMBLE) else ""
     return (
         f"Test perplexity, mixed with Kneser-Ney 5{n_gram}: {best} is best, "
         f"{mean(best)}{f', less none {than}' if than else ''}"
+        f"{f', less ensemble-none {beside}' if beside else ''}"
         f"{f'; less none: {behind}' if behind else ''}; data factor of {best}: {worth}"
     )
 

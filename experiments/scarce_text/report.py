@@ -11,8 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
-from experiments.kit.paired import at, less
+from experiments.kit.paired import at
 from experiments.scarce_text.arms import DECOUPLED_SCALE, ENSEMBLE, PEERS
+from experiments.scarce_text.differences import less_in_parts, mixed_less
 
 Row = Mapping[str, Any]
 # What a row must have to be reported.
@@ -145,41 +146,6 @@ def _seeds(arm: str, own: Sequence[Row]) -> int | str:
     return len(own[0]["seeds"]) if arm.startswith(ENSEMBLE) else len(own)
 
 
-def mixed_less(
-    base: str,
-    arms: Mapping[str, Sequence[Row]],
-    arm: str,
-    place: Sequence[str] = ("mixed_test",),
-) -> str:
-    """Returns how far mixtures of an arm are above another's on test text, in words.
-
-    Seed by seed; of an n-gram, against the mean of all seeds, of an ensemble, of those
-    that it has. What that gains over its own members has the error of `gain`, over
-    parts of the text.
-
-    Args:
-        base: The other arm.
-        arms: Rows by arm.
-        arm: One of them.
-        place: Where in a row the perplexity is, from outside in.
-    """
-    own, others = arms[arm], arms.get(base, [])
-    if arm not in PEERS and not arm.startswith(ENSEMBLE):
-        return less(base, arms, own, *place)
-    seeds = own[0].get("seeds", [row["seed"] for row in others])
-    theirs = [at(row, place) for row in others if row["seed"] in seeds]
-    if not theirs or len(theirs) < len(seeds):
-        return ""
-    mixed = at(own[0], place)
-    found = f"{mixed - np.mean(theirs):+.2f}"
-    has_error = arm == ENSEMBLE + base and "gain" in own[0]
-    if not has_error or tuple(place) != ("mixed_test",):
-        return found
-    nats, error = own[0]["gain"]["nats"], own[0]["gain"]["error"]
-    found += f" ± {2 * error * mixed:.2f}"
-    return f"**{found}**" if abs(nats) > 2 * error else found
-
-
 def trials(rows: Sequence[Row]) -> str:
     """Returns the table of all trials, best first by arm."""
     lines = []
@@ -221,7 +187,11 @@ def _values(values: Mapping[str, Any]) -> str:
 
 
 def ensembles(rows: Sequence[Row]) -> str:
-    """Returns the table of what means of seeds gain over their members, mixed."""
+    """Returns the table of what means of seeds gain over their members, mixed.
+
+    And over that of `none`, with the error of parts of the text.
+    """
+    base = [row for row in rows if row["arm"] == ENSEMBLE + "none"]
     lines = [
         (
             row["arm"],
@@ -229,6 +199,7 @@ def ensembles(rows: Sequence[Row]) -> str:
             f"{row['mixed_test']:.2f}",
             f"{row['gain']['nats']:.4f} ± {2 * row['gain']['error']:.4f}",
             f"{100 * (1 - row['gain']['ratio']):.1f}",
+            less_in_parts(row, base),
         )
         for row in sorted(rows, key=reached)
     ]
@@ -238,6 +209,7 @@ def ensembles(rows: Sequence[Row]) -> str:
         "mixed test",
         "nats a token less than its members, ± 2 standard errors",
         "perplexity less, %",
+        "mixed test, less `ensemble-none`, ± 2 standard errors",
     )
     return table(titles, lines)
 

@@ -155,13 +155,14 @@ def _counted(judge: MixtureJudge, log_q: Any) -> dict[str, Any]:
     return found
 
 
-def _gain(judge: MixtureJudge, members: list[Any], mean: Any) -> dict[str, float]:
+def _gain(judge: MixtureJudge, members: list[Any], mean: Any) -> dict[str, Any]:
     """Returns what the mean of models gains over them, all mixed, on the test text.
 
     Returns:
         `nats` a token that the mean needs less than its members on average; `error`,
         the standard error of that over parts of the text; `ratio`, of the mean's
-        perplexity to theirs, of which it is the geometric mean.
+        perplexity to theirs, of which it is the geometric mean; `parts`, what the mean
+        needs in each of these parts, nats a token.
     """
     log_p = judge.n_gram_log_probs
 
@@ -171,9 +172,13 @@ def _gain(judge: MixtureJudge, members: list[Any], mean: Any) -> dict[str, float
 
     own = np.mean([mixed(each) for each in members], axis=0)
     ours = mixed(mean)
-    means = [np.mean(part) for part in np.array_split(ours - own, _BLOCKS)]
+    theirs, parts = (
+        np.array([np.mean(part) for part in np.array_split(each, _BLOCKS)])
+        for each in (own, ours)
+    )
     return {
         "nats": float(np.mean(ours - own)),
-        "error": float(np.std(means, ddof=1) / np.sqrt(_BLOCKS)),
+        "error": float(np.std(parts - theirs, ddof=1) / np.sqrt(_BLOCKS)),
         "ratio": perplexity_of(ours) / perplexity_of(own),
+        "parts": [round(-float(part), 6) for part in parts],
     }

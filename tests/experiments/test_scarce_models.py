@@ -185,6 +185,7 @@ def test_the_study_from_end_to_end(tmp_path):
     assert "--seeds=1,2" in both["command"] and both["seeds"] == [1, 2]
     # So small a model may have no part in its mixture.
     assert both["gain"]["nats"] >= 0 and both["gain"]["ratio"] <= 1
+    assert len(both["gain"]["parts"]) == 50
     assert peer["test"] == peer["mixed_test"]
     # The mean of probabilities is above that of their logarithms.
     assert both["test"] < np.sqrt(first["test"] * second["test"])

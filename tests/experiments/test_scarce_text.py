@@ -267,6 +267,7 @@ def test_more_tables():
         _row("kneser-ney-5", 1, 270, seconds=None, mixed_2={"test": 280.0}, **more),
         _row("none", 1, 190, mixed_2={"test": 200.0}, **more),
         _row("ensemble-none", 1, 180, seeds=[1, 2], seconds=None, gain=gain, **more),
+        _row("ensemble-imm-2", 1, 177, seeds=[1, 2], gain={**gain, "parts": [1, 2]}),
         _row("kneser-ney-5", 1, 140, "published", seconds=None),
         _row("zaremba-small", 1, 110, "published", bits_per_byte={"test": 1.5}),
         _row("none", 1, 300, "corpora", bits_per_byte={"test": 1.5}),
@@ -291,6 +292,12 @@ def test_more_tables():
     assert (
         "| ensemble-none | 2 | 179.00 | 0.1000 ± 0.0200 | 9.5 |" in found["ensembles"]
     )
+    assert "| 176.00 | 0.1000 ± 0.0200 | 9.5 |  |" in found["ensembles"]
+    rows[2]["gain"] = {**gain, "parts": [1.01, 2.03]}
+    # 2 standard errors of -0.01 and -0.03 are 0.02, of 176.
+    assert "| 9.5 | -3.00 ± 3.52 |" in tables(rows)["ensembles"]
+    rows[2]["gain"] = {**gain, "parts": [1.02, 2.03]}
+    assert "| 9.5 | **-3.00 ± 1.76** |" in tables(rows)["ensembles"]
     assert "| none | alone | 6.000 |" in found["frequency"]
     assert "| kneser-ney-5 |  |" in found["published"].replace("| 1 |", "|  |", 1)
     assert found["corpora"].endswith("| 1.500 |")
@@ -322,3 +329,13 @@ def test_the_headline_has_the_difference_and_what_it_is_worth(tmp_path, monkeypa
     found = page.headline(tmp_path / "scarce_text")
     assert "Kneser-Ney 5 (which has 270.0): ensemble-none is best, 170.0" in found
     assert "less none -21.00; less none: noising **-10.00 ± 0.00**;" in found
+    for arm, mixed, parts in (
+        ("none", 171, [5.2, 5.3]),
+        ("noising", 166, [5.18, 5.27]),
+    ):
+        gain = {"nats": 0.1, "error": 0.01, "ratio": 0.9, "parts": parts}
+        name = "mean" if arm == "none" else "other"
+        rows.write(name, _row(f"ensemble-{arm}", 1, mixed, gain=gain))
+    found = page.headline(tmp_path / "scarce_text")
+    assert "ensemble-noising is best, 165.0," in found
+    assert "less ensemble-none **-5.00 ± 1.65**;" in found
