@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from rlm_tf import models
+from rlm_tf.training import free_graphs_on_exit
 from tests.conformance.public_classes import MODELS, STREAM, wrapper
 from tests.conformance.row import Row
 from tests.models.latent.vae_fixtures import SENTENCES, X, sentence_model, symbol_model
@@ -63,6 +64,7 @@ def test_other_estimators(two_replicas, estimator, make, x, options):
 
 @pytest.mark.graph
 @pytest.mark.parametrize("name", _ROWS)
+@free_graphs_on_exit()  # Of all models together they are gigabytes.
 def test_every_model_under_fit(two_replicas, name):
     """In graphs, where replicas cannot ask each other inside of loops and branches.
 
