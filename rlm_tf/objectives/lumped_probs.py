@@ -15,6 +15,11 @@ from rlm_tf.objectives.divergences import log_sum, safe_log
 from rlm_tf.objectives.linear_softmax import Exponentials
 
 _LEAST_SHARE = 1e-37
+# Where the words outside the top have less of a row, they are added up one by one: the
+# difference of two sums would be rounding.
+_TOLD_BY_DIFFERENCE = 0.03
+# A row's scale goes to the thin side of a product if it lies between these.
+_SMALL, _LARGE = 1e-3, 1e3
 
 
 class LumpedProbs(NamedTuple):
@@ -88,13 +93,19 @@ class LumpedTargets:
 
     Of word v its gradient is q_v - p_v, and, within the lump,
     q_v (1 - p_rest / q_rest): rows of exponentials that are scaled, but for k entries.
+    In single precision the scale of a row goes to the thin side of the products, and
+    its entries are divided by it, so that no pass over `[N, V]` is added.
 
     Args:
         probs: p.
         logits: `[N, V]`.
+        is_half: Whether products are in half precision, which has no room for that.
     """
 
-    def __init__(self, probs: LumpedProbs, logits: tf.Tensor) -> None:
+    def __init__(
+        self, probs: LumpedProbs, logits: tf.Tensor, is_half: bool = False
+    ) -> None:
+        self._is_half = is_half
         self._probs = probs.constant(logits.dtype)
         self._places = self._probs.places()
         self._rest = self._probs.rest(tf.shape(logits)[1])
@@ -105,12 +116,7 @@ class LumpedTargets:
 
     def loss(self, found: Exponentials) -> tf.Tensor:
         """Returns `lumped_cross_entropy`, `[N]`, of exponentials of the logits."""
-        zeros = tf.zeros([tf.size(self._top)], found.values.dtype)
-        others = tf.tensor_scatter_nd_update(found.values, self._places, zeros)
-        # Of a softmax that gives the lump less than can be told, the least.
-        self._others = tf.maximum(
-            tf.reduce_sum(others, axis=1), found.sums * _LEAST_SHARE
-        )
+        self._others = self._outside(found)
         mass = tf.reduce_sum(self._top, axis=1)
         log_rest = tf.math.log(self._others / found.sums)
         return mass * found.log_partition - self._inner - self._rest * log_rest
@@ -125,8 +131,8 @@ class LumpedTargets:
 
     def subtracted(
         self, values: tf.Tensor, sums: tf.Tensor, scales: tf.Tensor, h: tf.Tensor
-    ) -> tf.Tensor:
-        """Returns `values` of `pull_back`.
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns `values` and `scales` of `pull_back`.
 
         Args:
             values: `[N, V]`, exponentials.
@@ -135,12 +141,43 @@ class LumpedTargets:
             h: `[N]`, upstream of this loss.
         """
         shares = tf.math.divide_no_nan(h * sums, scales)
+        kept = 1 - shares * self._rest / self._others
         entries = tf.gather(values, self._probs.words, batch_dims=1)
         entries -= self._top * shares[:, tf.newaxis]
-        kept = 1 - shares * self._rest / self._others
-        return tf.tensor_scatter_nd_update(
-            values * kept[:, tf.newaxis], self._places, tf.reshape(entries, [-1])
+        if self._is_half:
+            values *= kept[:, tf.newaxis]
+        else:
+            size = tf.abs(kept)
+            is_scale = (size > _SMALL) & (size < _LARGE)
+            rows = tf.where(~is_scale)
+            few = tf.gather(values, rows[:, 0]) * tf.gather(kept, rows)
+            # Nothing else reads the exponentials then, and they are overwritten.
+            with tf.control_dependencies([entries]):
+                values = tf.tensor_scatter_nd_update(values, rows, few)
+            kept = tf.where(is_scale, kept, tf.ones_like(kept))
+            scales *= kept
+            entries /= kept[:, tf.newaxis]
+        values = tf.tensor_scatter_nd_update(
+            values, self._places, tf.reshape(entries, [-1])
         )
+        return values, scales
+
+    def _outside(self, found: Exponentials) -> tf.Tensor:
+        """Returns the sum of the exponentials of the words outside the top, `[N]`."""
+        top = tf.gather(found.values, self._probs.words, batch_dims=1)
+        others = found.sums - tf.reduce_sum(top, axis=1)
+        rows = tf.where(others < _TOLD_BY_DIFFERENCE * found.sums)
+        few = LumpedProbs(*(tf.gather(x, rows[:, 0]) for x in self._probs))
+        values = tf.tensor_scatter_nd_update(
+            tf.gather(found.values, rows[:, 0]),
+            few.places(),
+            tf.zeros([tf.size(few.words)], top.dtype),
+        )
+        others = tf.tensor_scatter_nd_update(
+            others, rows, tf.reduce_sum(values, axis=1)
+        )
+        # Of a softmax that gives the lump less than can be told, the least.
+        return tf.maximum(others, found.sums * _LEAST_SHARE)
 
     def without_bases(
         self, gradients: list[tf.Tensor], upstream: tf.Tensor

@@ -117,7 +117,8 @@ def linear_cross_entropy_with_soft_targets(
         logits = logits_of(x, kernel, biases)
         soft: SoftTargets | LumpedTargets
         if isinstance(probs, LumpedProbs):
-            soft = LumpedTargets(probs, logits)
+            is_half = x.dtype.size < tf.float32.size
+            soft = LumpedTargets(probs, logits, is_half)
         else:
             soft = SoftTargets(x, kernel, biases, probs, logits)
         found = exponentials_of(logits, targets)
@@ -126,7 +127,10 @@ def linear_cross_entropy_with_soft_targets(
         def gradient(g: tf.Tensor, h: tf.Tensor) -> list[tf.Tensor]:
             g, h = tf.convert_to_tensor(g), tf.convert_to_tensor(h)
             scales = g + soft.scales(h)
-            values = soft.subtracted(e, s, scales, h)
+            if isinstance(soft, LumpedTargets):
+                values, scales = soft.subtracted(e, s, scales, h)
+            else:
+                values = soft.subtracted(e, s, scales, h)
             gradients = pull_back(
                 x,
                 kernel,

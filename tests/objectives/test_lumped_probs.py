@@ -69,6 +69,35 @@ def test_values_and_gradients_by_loops(rng, k, linear):
         np.testing.assert_allclose(gradient, wanted, atol=1e-11)
 
 
+def test_rows_of_every_scale(rng):
+    """Those whose words outside have far more, far less and just what they should."""
+    (x, kernel, bias), targets, probs = _case(rng, 4)
+    for shift in (-60.0, -8.0, 0.0, 8.0, 60.0):
+        own = np.full(_V, shift)
+        logits = x @ kernel.T + bias + own
+        np.put_along_axis(
+            logits,
+            probs.words,
+            np.take_along_axis(logits - own, probs.words, axis=1),
+            axis=1,
+        )
+        losses, slopes = _naive(logits, probs)
+        # An identity for a kernel: the gradient to the features is that of logits.
+        for share, dtype, atol in ((0.0, tf.float64, 1e-11), (0.5, tf.float32, 2e-6)):
+            z = tf.constant(logits, dtype)
+            own = LumpedProbs(probs.words, tf.cast(probs.log_probs, dtype))
+            with tf.GradientTape() as tape:
+                tape.watch(z)
+                found = linear_cross_entropy_with_soft_targets(
+                    z, tf.eye(_V, dtype=dtype), None, targets, own
+                )
+                total = tf.reduce_sum(share * found.cross_entropy + found.soft)
+            q = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+            expected = slopes + share * (q - np.eye(_V)[targets])
+            np.testing.assert_allclose(found.soft, losses, rtol=1e-5)
+            np.testing.assert_allclose(tape.gradient(total, z), expected, atol=atol)
+
+
 def test_entropy_is_the_least_cross_entropy(rng):
     _, targets, probs = _case(rng, 4)
     rest = probs.rest(_V).numpy()
