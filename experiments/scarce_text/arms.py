@@ -147,7 +147,7 @@ CHOSEN: Mapping[str, Values] = {
     "imm-bank": {"coefficient": 0.5},
     "imm-falling": {"coefficient": 1.0},
     "counted-imm-2": {"coefficient": 0.5},
-    "noising-imm": {"gamma0": 0.1, "coefficient": 0.2},
+    "noising-imm": {"gamma0": 0.1, "coefficient": 0.1},
     "distilled-5": {"coefficient": 0.1},
     "mogrifier": {"learning_rate": 7e-3, "state_dropout": 0.4},
     "transformer": {"learning_rate": 2e-3, "dropout": 0.4},
