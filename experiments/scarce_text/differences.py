@@ -52,7 +52,8 @@ def mixed_less(
 def less_in_parts(row: Row, base: Sequence[Row]) -> str:
     """Returns how far the mean of an arm's seeds is above another arm's, in words.
 
-    Both mixed, on test text, with the error of parts of the text.
+    Both mixed, on test text, with two standard errors over parts of the text. As other
+    seeds would be others, that is no claim, and it is never printed as one.
 
     Args:
         row: Of the mean.
@@ -67,5 +68,4 @@ def less_in_parts(row: Row, base: Sequence[Row]) -> str:
     parts = np.subtract(row["gain"]["parts"], base[0]["gain"]["parts"])
     error = 2 * row["mixed_test"] * np.std(parts, ddof=1) / math.sqrt(len(parts))
     found = row["mixed_test"] - base[0]["mixed_test"]
-    words = f"{found:+.2f} ± {error:.2f}"
-    return f"**{words}**" if abs(found) > error else words
+    return f"{found:+.2f} ± {error:.2f}"

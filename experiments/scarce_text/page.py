@@ -115,7 +115,7 @@ def headline(folder: pathlib.Path) -> str:
     return (
         f"Test perplexity, mixed with Kneser-Ney 5{n_gram}: {best} is best, "
         f"{mean(best)}{f', less none {than}' if than else ''}"
-        f"{f', less ensemble-none {beside}' if beside else ''}"
+        f"{f', less ensemble-none {beside} (of the text alone)' if beside else ''}"
         f"{f'; less none: {behind}' if behind else ''}; data factor of {best}: {worth}"
     )
 

@@ -13,9 +13,8 @@ import numpy as np
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.paired import at
 from experiments.scarce_text.arms import DECOUPLED_SCALE, ENSEMBLE, PEERS
-from experiments.scarce_text.differences import less_in_parts, mixed_less
+from experiments.scarce_text.differences import Row, less_in_parts, mixed_less
 
-Row = Mapping[str, Any]
 # What a row must have to be reported.
 NEEDS = ("study", "arm", "corpus", "fraction", "seed", "mixed_valid", "mixed_test")
 # Perplexity at the end, valid and test: Zaremba et al. (2014), Table 1.
@@ -189,7 +188,7 @@ def _values(values: Mapping[str, Any]) -> str:
 def ensembles(rows: Sequence[Row]) -> str:
     """Returns the table of what means of seeds gain over their members, mixed.
 
-    And over that of `none`, with the error of parts of the text.
+    And how far they are above that of `none`, see `less_in_parts`.
     """
     base = [row for row in rows if row["arm"] == ENSEMBLE + "none"]
     lines = [
@@ -209,7 +208,7 @@ def ensembles(rows: Sequence[Row]) -> str:
         "mixed test",
         "nats a token less than its members, ± 2 standard errors",
         "perplexity less, %",
-        "mixed test, less `ensemble-none`, ± 2 standard errors",
+        "mixed test, less `ensemble-none`, ± 2 standard errors of the text alone",
     )
     return table(titles, lines)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import pathlib
-import secrets
 import shutil
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 # Records of a log that are read at once.
 _CHUNK = 8192
@@ -172,13 +170,6 @@ class EpochLog:
 
     def _log(self, run: int, epoch: int) -> pathlib.Path:
         return self._own(run) / f"log-{epoch}.bin"
-
-
-def new_place() -> tf.Variable:
-    """Returns the place of a new run, of a random number, in its first epoch: `[2]`."""
-    return tf.Variable(
-        tf.constant([secrets.randbits(62), 0], tf.int64), trainable=False
-    )
 
 
 def _said(shape: tuple[int, ...], dtype: np.dtype) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import pathlib
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_option, check_shapes
+from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.replicas import own_part, sum_of_parts
-from rlm_tf.training.epoch_log import EpochLog, new_place
+from rlm_tf.training.epoch_means import EpochMeans, summed
 from rlm_tf.training.examples import checked_examples
 
 # Examples whose means are computed at once.
@@ -32,7 +30,7 @@ class Targets(NamedTuple):
     counts: tf.Tensor
 
 
-class TemporalEnsemble(tf.Module):
+class TemporalEnsemble(EpochMeans):
     """Means of an example's predictions over finished epochs (Laine and Aila 2017).
 
     As chapter 2 of Dong (2025) has them: the plain mean of one prediction an epoch,
@@ -65,27 +63,17 @@ class TemporalEnsemble(tf.Module):
         path: str | os.PathLike[str] | None = None,
         variant: str = "thesis",
     ) -> None:
-        super().__init__(name="temporal_ensemble")
         own = type(self).__name__
         check_integer(own, "num_examples", num_examples, 1)
         check_integer(own, "num_classes", num_classes, 1)
-        check_option(own, "variant", variant, ("thesis", "authors"))
+        value = (np.float32, (num_classes,))
+        super().__init__("temporal_ensemble", num_examples, value, path, variant)
         self.num_examples = num_examples
         self.num_classes = num_classes
-        self.path = None if path is None else str(path)
-        self.variant = variant
-        shape = [num_examples, num_classes]
-        self._counts = self._variable([num_examples], tf.int32)
-        self._seen = self._variable([num_examples], tf.int32, summed=True)
         if path is None:
-            self._log = None
-            self._means = self._variable(shape, tf.float32)
-            self._sums = self._variable(shape, tf.float32, summed=True)
-            return
-        value = (np.float32, (num_classes,))
-        self._log = EpochLog(own, pathlib.Path(path), num_examples, value)
-        self._place = new_place()
-        self._length = self._variable([], tf.int64, summed=True)
+            shape = [num_examples, num_classes]
+            self._means = tf.Variable(tf.zeros(shape), trainable=False)
+            self._sums = summed(shape, tf.float32)
 
     def targets(self, ids: Any) -> Targets:
         """Returns what finished epochs said of examples.
@@ -136,10 +124,7 @@ class TemporalEnsemble(tf.Module):
     def end_epoch(self) -> None:
         """Adds the epoch to the means; between steps, outside of graphs."""
         seen = sum_of_parts(self._seen)
-        before = np.asarray(self._counts)
-        weight = np.where((before == 0) & (self.variant == "authors"), 2, 1)
-        after = np.where(seen > 0, before + weight, before).astype(np.int32)
-        share = np.where(seen > 0, weight / np.maximum(after, 1), 0).astype(np.float32)
+        after, share = self._shares(seen > 0)
         if self._log is None:
             sums = sum_of_parts(self._sums)
             means = self._means.numpy()
@@ -149,49 +134,20 @@ class TemporalEnsemble(tf.Module):
             self._means.assign(means)
             self._sums.assign(tf.zeros_like(sums))
         else:
-            place = self._place.numpy()
-            length = int(sum_of_parts(self._length))
-            self._log.end(
-                place,
-                length,
+            self._end_log(
+                self._log,
                 np.add.at,
                 lambda means, sums, part: _add_epoch(
                     means, sums, seen[part], share[part]
                 ),
             )
-            self._place.assign_add([0, 1])
-            self._length.assign(0)
-        self._counts.assign(after)
-        self._seen.assign(tf.zeros_like(seen))
-
-    def resume(self) -> None:
-        """Goes on from what a checkpoint has put into the variables.
-
-        Raises:
-            ValueError: If the files of `path` do not reach as far as the checkpoint.
-        """
-        if self._log is not None:
-            length = int(sum_of_parts(self._length))
-            self._log.resume(self._place.numpy(), length)
+        self._begin_epoch(after)
 
     # === Parts ===
 
     def _checked(self, function: str, ids: Any) -> tf.Tensor:
         name = f"{type(self).__name__}.{function}"
         return checked_examples(name, ids, self.num_examples)
-
-    @staticmethod
-    def _variable(
-        shape: Sequence[int], dtype: tf.DType, summed: bool = False
-    ) -> tf.Variable:
-        """Returns a variable; `summed`: each replica adds to its own."""
-        options: dict[str, Any] = {}
-        if summed:
-            options = {
-                "synchronization": tf.VariableSynchronization.ON_READ,
-                "aggregation": tf.VariableAggregation.SUM,
-            }
-        return tf.Variable(tf.zeros(shape, dtype), trainable=False, **options)
 
 
 def _add_epoch(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import tensorflow as tf
 
-from rlm_tf.checks import check_integer, check_option, check_shapes
+from rlm_tf.checks import check_integer, check_shapes
 from rlm_tf.replicas import own_part, sum_of_parts
-from rlm_tf.training.epoch_log import EpochLog, new_place
+from rlm_tf.training.epoch_log import EpochLog
+from rlm_tf.training.epoch_means import EpochMeans, summed
 from rlm_tf.training.examples import checked_examples
 
 # Tokens that are merged at once.
@@ -33,7 +33,7 @@ class TokenTargets(NamedTuple):
     counts: tf.Tensor
 
 
-class TokenEnsemble(tf.Module):
+class TokenEnsemble(EpochMeans):
     """`TemporalEnsemble` of the tokens of a text: the k largest of each mean are kept.
 
     Of a mean of probabilities over all words there would be no room. A word that falls
@@ -63,29 +63,20 @@ class TokenEnsemble(tf.Module):
         path: str | os.PathLike[str] | None = None,
         variant: str = "thesis",
     ) -> None:
-        super().__init__(name="token_ensemble")
         own = type(self).__name__
         check_integer(own, "num_tokens", num_tokens, 1)
         check_integer(own, "k", k, 1)
-        check_option(own, "variant", variant, ("thesis", "authors"))
+        value = [("words", np.int32, (k,)), ("probs", np.float32, (k,))]
+        super().__init__("token_ensemble", num_tokens, value, path, variant)
         self.num_tokens = num_tokens
         self.k = k
-        self.path = None if path is None else str(path)
-        self.variant = variant
-        shape = [num_tokens, k]
-        self._counts = tf.Variable(tf.zeros([num_tokens], tf.int32), trainable=False)
-        self._seen = _summed([num_tokens], tf.int32)
         if path is None:
-            self._log = None
+            shape = [num_tokens, k]
             self._words = tf.Variable(tf.zeros(shape, tf.int32), trainable=False)
             self._probs = tf.Variable(tf.zeros(shape), trainable=False)
-            self._now_words = _summed(shape, tf.int32)
-            self._now_probs = _summed(shape, tf.float32)
-            return
-        value = [("words", np.int32, (k,)), ("probs", np.float32, (k,))]
-        self._log = EpochLog(own, pathlib.Path(path), num_tokens, value)
-        self._place = new_place()
-        self._length = _summed([], tf.int64)
+            # No token is on two replicas.
+            self._now_words = summed(shape, tf.int32)
+            self._now_probs = summed(shape, tf.float32)
 
     def targets(self, places: Any) -> TokenTargets:
         """Returns what finished epochs said of tokens.
@@ -145,26 +136,12 @@ class TokenEnsemble(tf.Module):
     def end_epoch(self) -> None:
         """Adds the epoch to the means; between steps, outside of graphs."""
         seen = sum_of_parts(self._seen) > 0
-        before = self._counts.numpy()
-        weight = np.where((before == 0) & (self.variant == "authors"), 2, 1)
-        after = np.where(seen, before + weight, before).astype(np.int32)
-        share = np.where(seen, weight / np.maximum(after, 1), 0).astype(np.float32)
+        after, share = self._shares(seen)
         if self._log is None:
             self._end_in_memory(share)
         else:
             self._end_in_files(self._log, share)
-        self._counts.assign(after)
-        self._seen.assign(tf.zeros_like(self._seen))
-
-    def resume(self) -> None:
-        """Goes on from what a checkpoint has put into the variables.
-
-        Raises:
-            ValueError: If the files of `path` do not reach as far as the checkpoint.
-        """
-        if self._log is not None:
-            length = int(sum_of_parts(self._length))
-            self._log.resume(self._place.numpy(), length)
+        self._begin_epoch(after)
 
     # === Parts ===
 
@@ -191,10 +168,7 @@ class TokenEnsemble(tf.Module):
                     old["words"], old["probs"], new["words"], new["probs"], own[rows]
                 )
 
-        place = self._place.numpy()
-        log.end(place, int(sum_of_parts(self._length)), _put, add)
-        self._place.assign_add([0, 1])
-        self._length.assign(0)
+        self._end_log(log, _put, add)
 
     def _read(
         self, places: np.ndarray, place: np.ndarray
@@ -217,16 +191,6 @@ class TokenEnsemble(tf.Module):
 
 def _put(epoch: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
     epoch[places] = values
-
-
-def _summed(shape: list[int], dtype: tf.DType) -> tf.Variable:
-    """Returns a variable of which each replica has its own; no token is on two."""
-    return tf.Variable(
-        tf.zeros(shape, dtype),
-        trainable=False,
-        synchronization=tf.VariableSynchronization.ON_READ,
-        aggregation=tf.VariableAggregation.SUM,
-    )
 
 
 def _merged(
