@@ -339,21 +339,39 @@ def kinds(rows: Sequence[Row], name: str) -> str:
 
 
 def draw_curve(rows: Sequence[Row], path: pathlib.Path) -> None:
-    """Draws mixed test perplexity against the amount of text."""
+    """Draws test perplexity against the amount of text: alone dashed, mixed solid."""
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for arm in by_arms(rows):
-        own = [row for row in rows if row["arm"] == arm]
-        amounts = sorted({row["train_tokens"] for row in own})
-        means = [
-            np.mean([r["mixed_test"] for r in own if r["train_tokens"] == amount])
-            for amount in amounts
-        ]
-        axes.plot(amounts, means, marker="o", label=arm)
+    amounts = sorted({row["train_tokens"] for row in rows})
+    colours = [f"C{number}" for number in range(10)]
+    for colour, (arm, own) in zip(colours, by_arms(rows).items(), strict=False):
+        seen = [amount for amount in amounts if _at(own, amount)]
+        # An n-gram gains nothing from another.
+        for name, style, how in _DRAWN[arm in PEERS :]:
+            means = [np.mean([row[name] for row in _at(own, n)]) for n in seen]
+            axes.plot(seen, means, style, color=colour, label=f"{arm}, {how}")
     axes.set(
         xscale="log",
         yscale="log",
         xlabel="tokens to train on",
-        ylabel="test perplexity, mixed with Kneser-Ney 5",
+        ylabel="test perplexity",
     )
+    axes.set_xticks(amounts, [f"{amount:,}" for amount in amounts])
+    ends = (np.floor, min), (np.ceil, max)
+    low, high = (
+        int(50 * rounded(of(row["mixed_test"] for row in rows) / 50))
+        for rounded, of in ends
+    )
+    axes.set_yticks(range(low, high + 1, 50), map(str, range(low, high + 1, 50)))
+    axes.minorticks_off()
     axes.legend(frameon=False)
     save(figure, path)
+
+
+_DRAWN = (
+    ("mixed_test", "o-", "mixed with Kneser-Ney 5"),
+    ("test", "x--", "alone"),
+)
+
+
+def _at(rows: Sequence[Row], amount: int) -> list[Row]:
+    return [row for row in rows if row["train_tokens"] == amount]
