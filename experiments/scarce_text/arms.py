@@ -41,23 +41,28 @@ def _each(name: str, *values: float) -> list[Values]:
 
 _LAMBDAS = _each("coefficient", 0.1, 0.2, 0.5, 1.0)
 # The causal Transformer; its dropout is one rate, and Adam's first moment is usual.
+# `warmup` steps, where there are some, have rates that rise in a line.
 _TRANSFORMER: list[Values] = [
-    {"learning_rate": rate, "dropout": dropout}
-    for rate in (1e-3, 2e-3)
-    for dropout in (0.2, 0.4)
+    {"learning_rate": 1e-3, "dropout": 0.2, "warmup": 400},
+    {"learning_rate": 5e-4, "dropout": 0.2, "warmup": 400},
+    {"learning_rate": 1e-3, "dropout": 0.4, "warmup": 400},
+    {"learning_rate": 2e-3, "dropout": 0.4},
 ]
 ARMS: Mapping[str, Arm] = {
     "none": Arm(),
+    # For as much time as the mean of three seeds takes.
+    "none-longer": Arm(),
+    "none-wider": Arm(),
     "noising": Arm(_each("gamma0", 0.1, 0.2, 0.4, 0.6), noising=True),
     "imm-2": Arm(_LAMBDAS, orders=(2,)),
     "imm-3": Arm(_LAMBDAS, orders=(3,)),
     "imm-5": Arm(_LAMBDAS, orders=(5,)),
     "imm-2345": Arm(_LAMBDAS, orders=(2, 3, 4, 5)),
     "imm-bank": Arm(
-        _each("coefficient", 0.2, 0.5, 1.0, 2.0), orders=(2,), contexts="bank"
+        _each("coefficient", 0.2, 0.5, 1.0, 0.1), orders=(2,), contexts="bank"
     ),
     "imm-falling": Arm(
-        _each("coefficient", 0.5, 1.0, 2.0, 4.0), orders=(2,), falling=True
+        _each("coefficient", 0.5, 1.0, 2.0, 0.2), orders=(2,), falling=True
     ),
     "noising-imm": Arm(
         [
@@ -140,8 +145,12 @@ CHOSEN: Mapping[str, Values] = {
         "decay": 3.12e-4,
         "decoupled": 0,
     },
+    # In place of the passes and the width of all others.
+    "none-longer": {"epochs": 60},
+    "none-wider": {"width": 400},
     "noising": {"gamma0": 0.1},
     "imm-2": {"coefficient": 0.1},
+    "imm-3": {"coefficient": 0.1},
     "imm-5": {"coefficient": 0.1},
     "imm-2345": {"coefficient": 0.1},
     "imm-bank": {"coefficient": 0.5},

@@ -79,9 +79,10 @@ def _language_model(
             loss_scale=scale,
         )
     mogrifier = arm.architecture == "mogrifier"
+    width = values.get("width", config.width)
     run = RunConfig(
         seed=seed,
-        width=config.width,
+        width=width,
         num_layers=config.num_layers,
         rounds=config.rounds if mogrifier else 0,
         rank=config.rank if mogrifier else 0,
@@ -91,7 +92,7 @@ def _language_model(
         l2=0.0 if values["decoupled"] else values["decay"],
         **{rate: values[rate] for rate in _DROPOUTS},
     )
-    return build_model(run, size, config.width)
+    return build_model(run, size, width)
 
 
 def _matched(
@@ -134,6 +135,9 @@ def matched(
 def _optimizer(arm: Arm, values: Values) -> keras.optimizers.Optimizer:
     rate = values["learning_rate"]
     if arm.architecture == "transformer":
+        if "warmup" in values:
+            warmup = keras.optimizers.schedules.PolynomialDecay
+            rate = warmup(0.0, values["warmup"], rate)
         return keras.optimizers.AdamW(rate, weight_decay=0.01, beta_2=0.98)
     own = {"beta_1": 0.0, "epsilon": 1e-8}
     if values["decoupled"]:

@@ -17,7 +17,7 @@ from experiments.kit.run_settings import text_digest
 from experiments.kit.scores import comparable
 from experiments.scarce_text.arms import ARMS, ENSEMBLE, PEERS
 from experiments.scarce_text.choosing import ScarceRun
-from experiments.scarce_text.config import GRID, ScarceConfig, trials_of
+from experiments.scarce_text.config import GRID, ScarceConfig
 from experiments.scarce_text.explaining import by_kind_of_token
 from experiments.scarce_text.members import kept, members_of, save, twin_of
 from experiments.scarce_text.projecting import hours_of
@@ -42,9 +42,10 @@ def runs_of(config: ScarceConfig, seeds: list[int]) -> list[Run]:
     for fraction in config.fractions:
         for arm in config.arms:
             if config.trials:
-                known = range(1, trials_of(arm) + 1)
-                own = [number for number in config.trials if number in known]
-                runs += [ScarceRun(config, arm, fraction, n, one) for n in own]
+                runs += [
+                    ScarceRun(config, arm, fraction, number, one)
+                    for number in config.trials
+                ]
             elif arm in PEERS:
                 runs.append(ScarceRun(config, arm, fraction, 0, one))
             elif arm.startswith(ENSEMBLE):

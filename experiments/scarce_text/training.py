@@ -80,10 +80,15 @@ def prepare(run: ScarceRun) -> Prepared:
         noise = zaremba_noise(arm, corpus, text, seed)
         model = zaremba_model(arm, corpus, text, seed)
         return Prepared(corpus, text, values, batches, noise, model)
-    steps = batches.steps * config.epochs
+    steps = batches.steps * _epochs(config, values)
     model = compiled_model(config, arm, values, corpus, text, seed, steps)
     noise = noise_of(arm, values, text, len(corpus.vocabulary), seed)
     return Prepared(corpus, text, values, batches, noise, model)
+
+
+def _epochs(config: ScarceConfig, values: Values) -> int:
+    """Returns the passes of an arm, which may have a number of its own."""
+    return int(values.get("epochs", config.epochs))
 
 
 def read_corpus(config: ScarceConfig) -> Corpus:
@@ -126,7 +131,8 @@ def trained(
     averages = TwoTailedAveraging(valid, monitor="nll")
     guard = DivergenceGuard(recover=True, factor=0.9, also=[averages])
     kept = [averages, log, guard]
-    run_files.fit_resumably(model, data, folder, config.epochs, kept, _SECONDS)
+    epochs = _epochs(config, prepared.values)
+    run_files.fit_resumably(model, data, folder, epochs, kept, _SECONDS)
     with averages.best(model):
         yield _cost(log, model, folder)
 

@@ -25,7 +25,7 @@ from experiments.scarce_text.factors import (
     tuned_curves,
     untuned_curves,
 )
-from experiments.scarce_text.report import by_arms, tables
+from experiments.scarce_text.report import NEEDS, by_arms, of_study, reached, tables
 from experiments.scarce_text.running import runs_of
 from rlm_tf.data import load_corpus
 
@@ -41,7 +41,8 @@ def _corpus():
 
 def test_every_arm_has_its_trials_and_settings():
     for name, arm in ARMS.items():
-        assert trials_of(name) == (12 if name == "none" else 4)
+        untried = ("none-longer", "none-wider")
+        assert trials_of(name) == {"none": 12}.get(name, 0 if name in untried else 4)
         if name not in CHOSEN:
             with pytest.raises(ValueError, match=f"arm {name} has no settings yet"):
                 chosen(name)
@@ -52,6 +53,24 @@ def test_every_arm_has_its_trials_and_settings():
         if arm.architecture != "transformer":
             assert {*START} <= {*found}
     assert not {*CHOSEN} - {*ARMS}
+
+
+def test_what_is_compared_is_what_trials_have_found():
+    rows = Rows(pathlib.Path(page.__file__).parent).read_all(NEEDS)
+    tried = by_arms(of_study(rows, "trials"))
+    best = {arm: min(own, key=reached) for arm, own in tried.items()}
+    for arm, row in best.items():
+        assert row["values"] == pytest.approx(chosen(arm), rel=2e-3), arm
+    own_text = [arm for arm in best if not ARMS[arm].counted]
+    others = [arm for arm in own_text if arm not in ("none", "noising")]
+    ranked = sorted(others, key=lambda arm: reached(best[arm]))
+    assert {"none", "noising", *ranked[:4]} <= {*PRESETS["small"].arms}
+
+
+def test_longer_and_wider_models_differ_in_that_alone():
+    longer, wider = chosen("none-longer"), chosen("none-wider")
+    assert longer == {**chosen("none"), "epochs": 3 * PRESETS["small"].epochs}
+    assert wider == {**chosen("none"), "width": 2 * PRESETS["small"].width}
 
 
 def test_the_search_goes_on_from_rows(tmp_path, monkeypatch):
@@ -107,6 +126,10 @@ def test_a_gaussian_process_goes_where_losses_are_low():
     assert min(seen[4:]) < min(seen[:4]) and np.mean(seen[4:]) < np.mean(blind[4:])
 
 
+def _trials(*arms, trials):
+    return {"study": "trials", "arms": arms, "trials": trials}
+
+
 def test_runs_of_presets():
     names = [run.name for run in runs_of(PRESETS["small"], [1, 2])]
     assert names[:4] == [
@@ -132,7 +155,8 @@ def test_runs_of_presets():
     for wrong, message in (
         ({"arms": ("imm-9",)}, "--arms must be some of"),
         ({"trials": (1,)}, "--trials are of --study=trials"),
-        ({"study": "trials", "arms": ("imm-2",), "trials": (9,)}, "must lie in 1..4"),
+        (_trials("none", "imm-2", trials=(1, 9)), "must lie in 1..4 for arm imm-2"),
+        (_trials("zaremba-small", trials=(1,)), "arm zaremba-small has no trials"),
         ({"fractions": (1.5,)}, "must lie in"),
         ({"epochs": 0}, "--epochs must be at least 1"),
         ({"project_steps": 2}, "--project_steps is of the arms zaremba-small"),
