@@ -24,6 +24,7 @@ from rlm_tf.layers import (
 from rlm_tf.models import RegularizedLanguageModel, count_parameters
 
 _LAYERS, _LEARNING_RATE, _CLIP_NORM = 2, 1.0, 5.0
+MOST_OF_KERAS = "at most 0.67"
 # Of each timed fit().
 _FIT_STEPS = 4
 _KERAS, _XLA, _TORCH = "keras.layers.RNN", "keras.layers.RNN, XLA", "PyTorch loop"
@@ -50,8 +51,8 @@ def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> 
             data = random_words(preset, seed)
             steps = {
                 "ours": _our_step(preset, make(), data, seed),
-                _KERAS: _keras_step(preset, make, data, seed, jit_compile=False),
-                _XLA: _keras_step(preset, make, data, seed, jit_compile=True),
+                _KERAS: keras_step(preset, make, data, seed, jit_compile=False),
+                _XLA: keras_step(preset, make, data, seed, jit_compile=True),
             }
             torch_step = _torch_step(preset, width, rank, kind, data, seed)
             if torch_step is not None:
@@ -59,7 +60,7 @@ def measure(preset: Preset, width: int, rounds: int, seeds: tuple[int, ...]) -> 
                 names = [*steps]
             timings.run(steps, rounds)
         what = f"{kind} training step, {_LAYERS} x {width}"
-        targets = {_KERAS: "at most 0.67", _XLA: "", _TORCH: "at most 1"}
+        targets = {_KERAS: MOST_OF_KERAS, _XLA: "", _TORCH: "at most 1"}
         lines += [
             Line(
                 what,
@@ -214,7 +215,7 @@ def _step_of(preset: Preset, model: keras.Model, data: list[Any]) -> Step:
     return train_function_step(model, batches)
 
 
-def _keras_step(
+def keras_step(
     preset: Preset,
     make: Callable[[], HiddenStateCell],
     data: list[Any],

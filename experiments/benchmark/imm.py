@@ -24,12 +24,12 @@ from rlm_tf.restricted import KneserNey
 _LAYERS, _LEARNING_RATE, _CLIP_NORM, _COEFFICIENT = 2, 1.0, 5.0, 0.2
 _BATCHES, _MIN_COUNT, _BANK_STEPS = 16, 5, 10
 _ONE_PASS = "in batch, one backward pass"
-_EVERY, _OWN = "every context (min_count 1)", "each position alone (Eq. 16), order 5"
+EVERY, OWN = "every context (min_count 1)", "each position alone (Eq. 16), order 5"
 # What a step may cost, the plain step being 1, by width.
-_TARGETS: Mapping[str, Mapping[int, str]] = {
+TARGETS: Mapping[str, Mapping[int, str]] = {
     _ONE_PASS: {200: "at most 1.25", 650: "at most 1.12"},
-    _EVERY: {200: "at most 1.25", 650: "at most 1.08"},
-    _OWN: {200: "at most 1.15", 650: "at most 1.06"},
+    EVERY: {200: "at most 1.25", 650: "at most 1.08"},
+    OWN: {200: "at most 1.15", 650: "at most 1.06"},
 }
 
 
@@ -52,7 +52,7 @@ def measure_in_batch(
     for seed in seeds:
         settings = {
             _ONE_PASS: InBatchContexts(min_count=_MIN_COUNT),
-            _EVERY: InBatchContexts(min_count=1),
+            EVERY: InBatchContexts(min_count=1),
             f"with a bank of {bank:,}": InBatchContexts(
                 min_count=_MIN_COUNT, bank_size=bank
             ),
@@ -70,9 +70,7 @@ def measure_in_batch(
             name: wrapped_model(preset, stream, width, seed, contexts)
             for name, contexts in settings.items()
         }
-        models[_OWN] = wrapped_model(
-            preset, stream, width, seed, OwnContexts(), order=5
-        )
+        models[OWN] = wrapped_model(preset, stream, width, seed, OwnContexts(), order=5)
         steps = {"plain": plain_step(preset, stream, width, seed)}
         for name, model in models.items():
             steps[name] = _step(preset, stream, model)
@@ -86,7 +84,7 @@ def measure_in_batch(
             timings.text(name),
             f"plain step: {timings.text('plain')}",
             timings.ratio(name, "plain"),
-            _TARGETS.get(name, {}).get(width, ""),
+            TARGETS.get(name, {}).get(width, ""),
         )
         for name in coverage
     ]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pathlib
 import sys
+import tempfile
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from experiments.kit.timing import duration
 
 # Of the text that is made.
 _STREAMS = 10_000
+_FLOOR = 1e-4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Point:
 
 
 def measure(preset: Preset, data_dir: str, seeds: tuple[int, ...]) -> Row:
-    """Fits order 5 to a long text, once.
+    """Fits order 5 to a long text, once, gives it a floor and writes it to a file.
 
     The text is a chain: each word is one that follows the word before it in the corpus.
     So it has that corpus' words and pairs, and more different longer n-grams than text
@@ -60,7 +63,7 @@ def measure(preset: Preset, data_dir: str, seeds: tuple[int, ...]) -> Row:
     return Row(
         [
             Line(
-                f"{what}, peak memory of the process",
+                f"{what}, fitted, with a floor, written: peak memory of the process",
                 memory,
                 f"the text: {found['text_mib'] / 1024:.1f} GiB",
                 "",
@@ -79,7 +82,8 @@ def measure_point(point: Point) -> dict[str, float]:
     """Returns what a fit takes.
 
     Returns:
-        `seconds`, `peak_mib` of the whole process, and `text_mib`.
+        `seconds` of the fit, `peak_mib` of the whole process until the model is a file,
+        `fit_mib` of it until it is fitted, and `text_mib`.
     """
     # TensorFlow starts only now: the caller silences it first.
     from experiments.benchmark.stream import training_stream
@@ -88,10 +92,15 @@ def measure_point(point: Point) -> dict[str, float]:
 
     stream = training_stream(point.data_dir, point.vocabulary_size)
     text = chain(stream.tokens, point.tokens, point.seed)
-    seconds = elapsed(lambda: KneserNey(point.order).fit(text, stream.vocabulary_size))
+    model = KneserNey(point.order)
+    seconds = elapsed(lambda: model.fit(text, stream.vocabulary_size))
+    fitted = resident("VmHWM")
+    with tempfile.TemporaryDirectory() as folder:
+        model.with_floor(_FLOOR).save(pathlib.Path(folder) / "n_gram.npz")
     return {
         "seconds": seconds,
         "peak_mib": resident("VmHWM"),
+        "fit_mib": fitted,
         "text_mib": text.nbytes / 2**20,
     }
 

@@ -11,6 +11,7 @@ _ROWS = (
     "ratios",
     "averages",
     "imm",
+    "floors",
     "sampler",
     "memory",
     "reading",
@@ -36,7 +37,7 @@ _ROWS = (
     "grid",
     "logistic",
 )
-_OF_WIDTHS = {"lstm", "cells", "ratios", "imm", "sampler"}
+_OF_WIDTHS = {"lstm", "cells", "ratios", "imm", "floors", "sampler"}
 
 
 @dataclasses.dataclass(frozen=True)

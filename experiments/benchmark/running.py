@@ -75,6 +75,7 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
         cells,
         distillation,
         encoders,
+        floors,
         imm,
         kneser_ney,
         large_counts,
@@ -113,6 +114,10 @@ def _rows(config: Config, preset: Preset) -> dict[str, Callable[[], Row]]:
     for width, rounds in zip(preset.widths, preset.rounds, strict=True):
         rows[f"imm-{width}"] = functools.partial(
             imm.measure_in_batch, preset, stream, width, rounds, seeds
+        )
+    for width, rounds in zip(preset.widths, preset.rounds, strict=True):
+        rows[f"floors-{width}"] = functools.partial(
+            floors.measure, preset, stream, width, rounds, seeds
         )
     for width in preset.widths:
         rows[f"sampler-{width}"] = functools.partial(

@@ -17,6 +17,7 @@ TOPICS = {
     "cells": ("cells", "ratios"),
     "averages": ("averages",),
     "imm": ("imm", "sampler", "memory"),
+    "floors": ("floors",),
     "reading": ("reading",),
     "kneser_ney": ("kneser-ney", "large-counts"),
     "serving": ("serving",),

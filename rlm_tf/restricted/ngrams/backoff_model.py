@@ -137,27 +137,33 @@ class BackoffModel(RestrictedModel):
         self._create_tables(len(tables.base), sizes, fill)
         self._base.assign(tables.base)
 
-    def _assign(self, tables: BackoffTables) -> None:
-        self._base.assign(tables.base)
-        for weights, level in zip(self._levels, tables.levels, strict=True):
+    def _share_tables(self, other: Self) -> None:
+        """Takes another model's weights, in the order in which they are made."""
+        self._base = other._base
+        self._levels = []
+        for m, weights in enumerate(other._levels, start=1):
+            self._levels.append(dict(weights))
             for name, weight in weights.items():
-                weight.assign(getattr(level, name))
+                setattr(self, f"_{name}_{m}", weight)
+        self._table_sizes = [list(size) for size in other._table_sizes]
+        self.vocabulary_size = other.vocabulary_size
+        self.built = True
 
     def tables(self) -> BackoffTables:
-        """Returns the tables as NumPy arrays.
+        """Returns the tables as read-only NumPy arrays, which share the model's memory.
 
         Raises:
             ValueError: If there are none yet.
         """
         self._known_vocabulary_size()
         levels = [
-            BackoffLevel(**{name: as_tensor(w).numpy() for name, w in weights.items()})
+            BackoffLevel(**{n: np.asarray(as_tensor(w)) for n, w in weights.items()})
             for weights in self._levels
         ]
-        return BackoffTables(as_tensor(self._base).numpy(), levels)
+        return BackoffTables(np.asarray(as_tensor(self._base)), levels)
 
     def with_floor(self, floor: float) -> Self:
-        """Returns a copy of this model with another floor.
+        """Returns this model with another floor; both have the same tables in memory.
 
         Args:
             floor: Weight of the uniform distribution, in [0, 1];
@@ -166,12 +172,11 @@ class BackoffModel(RestrictedModel):
         Raises:
             ValueError: If there are no tables yet, or `floor` is out of its range.
         """
-        tables = self.tables()
+        self._known_vocabulary_size()
         config = {**self.get_config(), "floor": self._checked_floor(floor)}
         del config["name"]
         model = type(self).from_config(config)
-        model.build_from_config(self.get_build_config())
-        model._assign(tables)
+        model._share_tables(self)
         return model
 
     # === Rows in graphs ===
@@ -341,7 +346,10 @@ class BackoffModel(RestrictedModel):
         description, tables = read_tables(path, cls.__name__)
         model = cls.from_config(description["config"])
         model.build_from_config(description["build_config"])
-        model._assign(tables)
+        model._base.assign(tables.base)
+        for weights, level in zip(model._levels, tables.levels, strict=True):
+            for name, weight in weights.items():
+                weight.assign(vars(level).pop(name))
         return model
 
     # === Config ===

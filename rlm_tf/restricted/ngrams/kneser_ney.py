@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -144,6 +144,10 @@ class KneserNey(BackoffModel):
             ValueError: If the model is not fitted.
         """
         return self.tables().base
+
+    def _share_tables(self, other: Self) -> None:
+        super()._share_tables(other)
+        self._discounts = other._discounts
 
     # === Config ===
 

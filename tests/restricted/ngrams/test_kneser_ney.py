@@ -207,6 +207,15 @@ class TestRows:
         np.testing.assert_array_equal(copy.score(TOKENS), mixed.score(TOKENS))
         assert copy.floor == 0.25 and copy.discounts == plain.discounts
         assert plain.floor == 0.0
+        # Large tables are in memory once, also where they are written to a file.
+        for model in (plain, copy):
+            for own, same in zip(
+                model.tables().levels, copy.tables().levels, strict=True
+            ):
+                for name, array in vars(own).items():
+                    assert np.shares_memory(array, getattr(same, name)), name
+            assert not model.tables().base.flags.writeable
+        assert [w.shape for w in copy.weights] == [w.shape for w in mixed.weights]
         with pytest.raises(ValueError, match=r"`floor` must be in \[0, 1\], found 2"):
             plain.with_floor(2.0)
         with pytest.raises(ValueError, match="has no tables yet"):
