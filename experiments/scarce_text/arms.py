@@ -53,6 +53,8 @@ ARMS: Mapping[str, Arm] = {
     # For as much time as the mean of three seeds takes.
     "none-longer": Arm(),
     "none-wider": Arm(),
+    # As `rlm_tf train` has it for more text.
+    "none-lighter": Arm(),
     "noising": Arm(_each("gamma0", 0.1, 0.2, 0.4, 0.6), noising=True),
     "imm-2": Arm(_LAMBDAS, orders=(2,)),
     "imm-3": Arm(_LAMBDAS, orders=(3,)),
@@ -148,6 +150,14 @@ CHOSEN: Mapping[str, Values] = {
     # In place of the passes and the width of all others.
     "none-longer": {"epochs": 60},
     "none-wider": {"width": 400},
+    "none-lighter": {
+        "input_dropout": 0.3,
+        "layer_dropout": 0.2,
+        "state_dropout": 0.2,
+        "output_dropout": 0.4,
+        "learning_rate": 3e-3,
+        "decay": 0.0,
+    },
     "noising": {"gamma0": 0.1},
     "imm-2": {"coefficient": 0.1},
     "imm-3": {"coefficient": 0.1},

@@ -24,7 +24,7 @@ def mixed_less(
 
     Seed by seed; of an n-gram, against the mean of all seeds, of an ensemble, of those
     that it has. What that gains over its own members has the error of `gain`, over
-    parts of the text.
+    parts of the text, and is never in bold.
 
     Args:
         base: The other arm.
@@ -44,9 +44,7 @@ def mixed_less(
     has_error = arm == ENSEMBLE + base and "gain" in own[0]
     if not has_error or tuple(place) != ("mixed_test",):
         return found
-    nats, error = own[0]["gain"]["nats"], own[0]["gain"]["error"]
-    found += f" ± {2 * error * mixed:.2f}"
-    return f"**{found}**" if abs(nats) > 2 * error else found
+    return f"{found} ± {2 * own[0]['gain']['error'] * mixed:.2f}"
 
 
 def less_in_parts(row: Row, base: Sequence[Row]) -> str:

@@ -13,7 +13,8 @@ from experiments.kit.drawing import table
 from experiments.kit.rows import Rows
 
 Row = Mapping[str, Any]
-# The recipe of `imm_lm`, untuned, by amounts of Penn Treebank: its rows, of 25 passes.
+# The recipe of `imm_lm`, of which one dropout rate was tuned, by amounts of Penn
+# Treebank: its rows, of 25 passes.
 _UNTUNED = (
     "scarcity/none-16th-seed1",
     "main/none-8th-seed1",
@@ -38,7 +39,7 @@ class Curve(dict[float, float]):
 
 
 def untuned_curves(folder: pathlib.Path) -> dict[str, Curve]:
-    """Returns what the untuned recipe has, from the rows of `imm_lm`.
+    """Returns what the recipe of `imm_lm` has, from its rows.
 
     Args:
         folder: Of all studies.
@@ -51,8 +52,8 @@ def untuned_curves(folder: pathlib.Path) -> dict[str, Curve]:
         (r["config"]["fraction"], r["interpolation"]["same"]["test"]) for r in found
     ]
     return {
-        "untuned recipe, alone": _means(alone),
-        "untuned recipe, mixed with its bigram": _means(mixed),
+        "recipe of `imm_lm`, alone": _means(alone),
+        "recipe of `imm_lm`, mixed with its bigram": _means(mixed),
     }
 
 

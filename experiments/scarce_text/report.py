@@ -105,6 +105,7 @@ _SCORES = (
     "seeds",
     "valid",
     "test",
+    "test, less `none`, ± 2 standard errors",
     "mixed with Kneser-Ney 5: valid",
     "test",
     "its weight",
@@ -128,9 +129,11 @@ def _scores(
     return (
         arm,
         _seeds(arm, own),
+        *(with_deviation([row[name] for row in own]) for name in ("valid", "test")),
+        mixed_less("none", arms, arm, ("test",)),
         *(
             with_deviation([row[name] for row in own])
-            for name in ("valid", "test", "mixed_valid", "mixed_test", "mu")
+            for name in ("mixed_valid", "mixed_test", "mu")
         ),
         *(mixed_less(base, arms, arm) for base in ("none", "noising")),
         with_deviation([row["mixed_2"]["test"] for row in own if "mixed_2" in row]),

@@ -27,6 +27,7 @@ from experiments.scarce_text.factors import (
 )
 from experiments.scarce_text.report import NEEDS, by_arms, of_study, reached, tables
 from experiments.scarce_text.running import runs_of
+from rlm_tf.commands.training import architectures
 from rlm_tf.data import load_corpus
 
 
@@ -41,7 +42,7 @@ def _corpus():
 
 def test_every_arm_has_its_trials_and_settings():
     for name, arm in ARMS.items():
-        untried = ("none-longer", "none-wider")
+        untried = ("none-longer", "none-wider", "none-lighter")
         assert trials_of(name) == {"none": 12}.get(name, 0 if name in untried else 4)
         if name not in CHOSEN:
             with pytest.raises(ValueError, match=f"arm {name} has no settings yet"):
@@ -71,6 +72,18 @@ def test_longer_and_wider_models_differ_in_that_alone():
     longer, wider = chosen("none-longer"), chosen("none-wider")
     assert longer == {**chosen("none"), "epochs": 3 * PRESETS["small"].epochs}
     assert wider == {**chosen("none"), "width": 2 * PRESETS["small"].width}
+
+
+def test_the_lighter_recipe_is_that_of_the_command_for_more_text():
+    lighter, command = chosen("none-lighter"), architectures.OF["lstm"]
+    rates = tuple(value for name, value in lighter.items() if "dropout" in name)
+    assert rates == _for(command.dropouts, 2_000_000)
+    assert lighter["learning_rate"] == _for(command.learning_rates, 2_000_000)
+    assert lighter["decay"] == _for(command.l2s, 2_000_000)
+
+
+def _for(steps, tokens):
+    return next(value for limit, value in steps if limit is None or tokens < limit)
 
 
 def test_the_search_goes_on_from_rows(tmp_path, monkeypatch):
@@ -237,12 +250,13 @@ def test_tables():
         "| imm-2",
         "| none",
     ]
-    assert "| ensemble-none | 3 | 200.00 | 199.00 | 180.00 | 179.00 |" in found[3]
-    assert "**-3.00 ± 0.00**" in found[4]
+    assert "| ensemble-none | 3 | 200.00 | 199.00 | -12.00 | 180.00 | 179" in found[3]
+    # Alone and mixed.
+    assert found[4].count("| **-3.00 ± 0.00** |") == 2
     # What has no seeds stands beside the mean of all; an ensemble beside its seeds'.
     assert "| +78.00 |" in found[2] and "| -12.00 |" in found[3]
     rows[-1] |= {"gain": {"nats": -0.06, "error": 0.01, "ratio": 0.94}}
-    assert "| **-12.00 ± 3.58** |" in tables(rows)["arms"]
+    assert "| -12.00 ± 3.58 |" in tables(rows)["arms"]
     rows[-1] |= {"seeds": [1, 2, 3, 4]}
     assert "| 0.25 |  |  |" in tables(rows)["arms"].splitlines()[3]
     rows[-1] |= {"seeds": [1, 2, 3]}
