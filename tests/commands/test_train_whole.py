@@ -87,7 +87,10 @@ def test_export_writes_the_model_alone_on_demand(trained, tmp_path, capsys):
     assert sizes[0] < sizes[1] / 2
 
 
-def test_minutes_and_text_that_is_only_counted(small, trained, tmp_path, capsys):
+@pytest.mark.parametrize("ensemble", [1, 2])
+def test_minutes_and_text_that_is_only_counted(
+    small, trained, tmp_path, capsys, monkeypatch, ensemble
+):
     more = tmp_path / "more.txt"
     more.write_text(python_docs()["valid"][:40_000])
     folder = tmp_path / "counted"
@@ -101,16 +104,22 @@ def test_minutes_and_text_that_is_only_counted(small, trained, tmp_path, capsys)
         width=None,
         dropouts=None,
         dynamic=False,
+        ensemble=ensemble,
     )
+    if ensemble > 1:
+        _run_killed_before_the_second(given, monkeypatch)
+        assert not (folder / "results.json").exists()
     running.run(given)
     shown = capsys.readouterr().out
     assert "min left" in shown and "training ended" in shown
+    assert shown.count("trained before") == ensemble - 1
     plan = json.loads((folder / "plan.json").read_text())
     assert plan["imm"] and plan["seconds"] > 0
     assert (plan["restricted_order"], plan["coefficient"]) == (5, 0.5)
     found = json.loads((folder / "results.json").read_text())
     assert found["mixture"]["mu"] is None
     assert found["training"]["seconds"] < 60
+    assert len(found["training"].get("models", [1])) == ensemble
     # What is counted too makes the n-gram better than that of the text alone.
     own = json.loads((trained / "results.json").read_text())
     perplexity = [
@@ -125,16 +134,8 @@ def test_several_models_are_trained_and_their_mean_is_served(
     small, trained, tmp_path, capsys, monkeypatch
 ):
     given = dataclasses.replace(small, output_dir=str(tmp_path / "mean"), ensemble=2)
-    folder, fit = tmp_path / "mean", fitting.fit
-
-    def killed(plan, *others, **options):
-        if plan.seed == 2:
-            raise KeyboardInterrupt
-        return fit(plan, *others, **options)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(fitting, "fit", killed)
-        running.run(given)
+    folder = tmp_path / "mean"
+    _run_killed_before_the_second(given, monkeypatch)
     assert not (folder / "results.json").exists()
     running.run(given)
     shown = capsys.readouterr().out
@@ -163,6 +164,19 @@ def test_several_models_are_trained_and_their_mean_is_served(
     )
     assert capsys.readouterr().out.startswith("The object")
     assert "2 models, on average 2 epochs" in (folder / "report.md").read_text()
+
+
+def _run_killed_before_the_second(given, monkeypatch):
+    fit = fitting.fit
+
+    def killed(plan, *others, **options):
+        if plan.seed == 2:
+            raise KeyboardInterrupt
+        return fit(plan, *others, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(fitting, "fit", killed)
+        running.run(given)
 
 
 def test_a_transformer_is_trained_with_imm_and_served(small, tmp_path, capsys):
