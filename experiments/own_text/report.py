@@ -28,13 +28,27 @@ def mixture_gains(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
     Returns:
         Mean over seeds and standard error, for each text with at least two seeds.
     """
+    return _gains(rows, ("mixture", "mixture"), ("mixture", "n-gram"))
+
+
+def _gains(
+    rows: Sequence[Row], ours: tuple[str, str], others: tuple[str, str]
+) -> dict[str, tuple[float, float]]:
+    """Returns by how many percent bits per byte are below others, as `mixture_gains`.
+
+    Args:
+        rows: Of the study.
+        ours: An arm, and a model in its report.
+        others: The same of what is compared with.
+    """
     gains = {}
     for name in NAMES:
-        counted, mixed = (
-            _bits_by_seed(rows, name, "mixture", model)
-            for model in ("n-gram", "mixture")
-        )
-        percent = [100 * (1 - mixed[seed] / counted[seed]) for seed in sorted(mixed)]
+        own, beside = (_bits_by_seed(rows, name, *each) for each in (ours, others))
+        percent = [
+            100 * (1 - own[seed] / beside[seed])
+            for seed in sorted(own)
+            if seed in beside
+        ]
         if len(percent) > 1:
             gains[name] = _mean_and_error(percent)
     return gains
@@ -69,8 +83,10 @@ def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 def _reached(rows: Sequence[Row]) -> str:
     gains, lines = mixture_gains(rows), []
+    over_earlier = _gains(rows, ("mixture", "mixture"), ("earlier", "mixture"))
     for name, mixed in _mixtures_by_text(rows):
         gain = "{:.1f} ± {:.1f}".format(*gains[name]) if name in gains else ""
+        change = over_earlier.get(name)
         lines.append(
             (
                 name,
@@ -80,6 +96,8 @@ def _reached(rows: Sequence[Row]) -> str:
                     for model in ("n-gram", "model", "mixture")
                 ),
                 gain,
+                _bits(rows, name, "earlier", "mixture"),
+                "" if change is None else "{:.1f} ± {:.1f}".format(*change),
                 _bits(rows, name, "mixture", "dynamic evaluation"),
             )
         )
@@ -91,6 +109,8 @@ def _reached(rows: Sequence[Row]) -> str:
             "model",
             "mixture (served)",
             "below the n-gram, % ± standard error",
+            "mixture by earlier defaults",
+            "below that, % ± standard error",
             "model, dynamic evaluation",
         ),
         lines,

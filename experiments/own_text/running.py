@@ -14,7 +14,7 @@ from absl import flags
 from experiments.kit import machine
 from experiments.kit.run_flags import folders, seeds
 from experiments.own_text import texts
-from experiments.own_text.config import ARMS, SMALL_BYTES, options_of
+from experiments.own_text.config import ARMS, SMALL_BYTES, WHOLE_ARMS, options_of
 from experiments.own_text.report import tables_of
 from rlm_tf.command_line.json_files import read_json
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _write_text(name: str, arm: str, folder: pathlib.Path) -> pathlib.Path:
-    if arm == "mixture":
+    if arm in WHOLE_ARMS:
         path, text = folder / f"{name}.txt", texts.make_text(name)
     else:
         path = folder / f"{name}-{SMALL_BYTES // 1000}kB.txt"
