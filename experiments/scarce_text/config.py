@@ -123,6 +123,7 @@ _COMPARED = (
     "imm-2",
 )
 _COSTLIER = ("none-longer", "none-wider")
+_ELSEWHERE = (*PEERS, "none", "noising", ENSEMBLE + "none", ENSEMBLE + "noising")
 PRESETS = {
     # Seconds: does everything run?
     "smoke": ScarceConfig(
@@ -163,13 +164,13 @@ PRESETS = {
     ),
     "corpora": ScarceConfig(
         study="corpora",
-        arms=(*PEERS, "none", "noising", ENSEMBLE + "none"),
+        arms=_ELSEWHERE,
         corpus="wikitext-2",
         fractions=(0.111,),
     ),
     "shakespeare": ScarceConfig(
         study="corpora",
-        arms=(*PEERS, "none", "noising", ENSEMBLE + "none"),
+        arms=_ELSEWHERE,
         corpus="tiny-shakespeare",
         pieces=2000,
         fractions=(1.0,),

@@ -124,9 +124,11 @@ def values(folder: pathlib.Path) -> dict[str, str]:
     """Returns what other pages repeat: of test text, mixed with Kneser-Ney 5.
 
     By how much perplexity falls by mixing and by the mean of seeds, how far arms are
-    above `none`, and their numbers, also with n-grams of more text (`of_all`).
+    above `none`, and their numbers, also with n-grams of more text (`of_all`); and the
+    hours of all trainings.
     """
-    arms = by_arms(of_study(Rows(folder).read_all(NEEDS), "arms"))
+    rows = Rows(folder).read_all(NEEDS)
+    arms = by_arms(of_study(rows, "arms"))
 
     def mean(arm: str, name: str = "mixed_test") -> float:
         return float(np.mean([row[name] for row in arms[arm]]))
@@ -138,12 +140,15 @@ def values(folder: pathlib.Path) -> dict[str, str]:
         "ensemble": f"{100 * (1 - mean(seeds) / none):.1f} %",
         "n_gram": f"{mean(_MIXED):.1f}",
     }
-    counted = by_arms(of_study(Rows(folder).read_all(NEEDS), "counted"))
+    # A training that two studies share was made once.
+    own = [row.get("seconds") or 0 for row in rows if "trained_as" not in row]
+    found["hours"] = f"{sum(own) / 3600:.0f}"
+    counted = by_arms(of_study(rows, "counted"))
     of_all = ("counted", _MIXED, "test", "mixed")
     for arm in ("none", "counted-imm-2"):
-        own = counted[arm]
-        found[f"{arm}_of_all"] = f"{np.mean([at(row, of_all) for row in own]):.1f}"
-        found[f"{arm}_of_all_alone"] = f"{np.mean([row['test'] for row in own]):.1f}"
+        seen = counted[arm]
+        found[f"{arm}_of_all"] = f"{np.mean([at(row, of_all) for row in seen]):.1f}"
+        found[f"{arm}_of_all_alone"] = f"{np.mean([row['test'] for row in seen]):.1f}"
     for name, place in (
         ("of_all", of_all),
         ("bigram", (*of_all[:1], _BIGRAM, *of_all[2:])),
