@@ -48,10 +48,9 @@ _TRANSFORMER: list[Values] = [
     {"learning_rate": 1e-3, "dropout": 0.4, "warmup": 400},
     {"learning_rate": 2e-3, "dropout": 0.4},
 ]
-ARMS: Mapping[str, Arm] = {
+_OF_SOME_TIME: Mapping[str, Arm] = {
     "none": Arm(),
-    # For as much time as the mean of three seeds takes.
-    "none-longer": Arm(),
+    # For about as much time as the mean of three seeds takes.
     "none-wider": Arm(),
     # As `rlm_tf train` has it for more text.
     "none-lighter": Arm(),
@@ -97,6 +96,16 @@ ARMS: Mapping[str, Arm] = {
         contexts="bank",
         counted=True,
     ),
+}
+LONGER = "-longer"
+# Arms that are also trained for as many passes as three seeds of them.
+_TRAINED_LONGER = ("none", "noising", "imm-2345", "mogrifier")
+ARMS: Mapping[str, Arm] = {
+    **_OF_SOME_TIME,
+    **{
+        arm + LONGER: _OF_SOME_TIME[arm]._replace(trials=(), base=arm)
+        for arm in _TRAINED_LONGER
+    },
 }
 # Zaremba et al. (2014) to the end, and the medium one with IMM or with noise.
 PUBLISHED = (
@@ -148,7 +157,7 @@ CHOSEN: Mapping[str, Values] = {
         "decoupled": 0,
     },
     # In place of the passes and the width of all others.
-    "none-longer": {"epochs": 60},
+    **{arm + LONGER: {"epochs": 60} for arm in _TRAINED_LONGER},
     "none-wider": {"width": 400},
     "none-lighter": {
         "input_dropout": 0.3,

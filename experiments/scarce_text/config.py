@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.kit.grids import Grid
-from experiments.scarce_text.arms import ARMS, ENSEMBLE, PEERS, PUBLISHED
+from experiments.scarce_text.arms import ARMS, ENSEMBLE, LONGER, PEERS, PUBLISHED
 from rlm_tf.command_line.flags import setting
 
 STUDIES = ("trials", "arms", "counted", "curve", "corpora", "published")
@@ -122,7 +122,7 @@ _COMPARED = (
     "imm-5",
     "imm-2",
 )
-_COSTLIER = ("none-longer", "none-wider")
+_COSTLIER = ("none-wider", *(arm for arm in ARMS if arm.endswith(LONGER)))
 _ELSEWHERE = (*PEERS, "none", "noising", ENSEMBLE + "none", ENSEMBLE + "noising")
 PRESETS = {
     # Seconds: does everything run?
@@ -140,7 +140,7 @@ PRESETS = {
     "trials": ScarceConfig(study="trials", arms=_MATCHED, trials=(1, 2, 3, 4)),
     "small": ScarceConfig(
         arms=(
-            *(*PEERS, *_COMPARED, *_COSTLIER),
+            *(*PEERS, *_COMPARED, *_COSTLIER, f"{ENSEMBLE}none{LONGER}"),
             *(ENSEMBLE + arm for arm in _COMPARED),
         )
     ),

@@ -42,8 +42,8 @@ def _corpus():
 
 def test_every_arm_has_its_trials_and_settings():
     for name, arm in ARMS.items():
-        untried = ("none-longer", "none-wider", "none-lighter")
-        assert trials_of(name) == {"none": 12}.get(name, 0 if name in untried else 4)
+        untried = name.endswith("-longer") or name in ("none-wider", "none-lighter")
+        assert trials_of(name) == {"none": 12}.get(name, 0 if untried else 4)
         if name not in CHOSEN:
             with pytest.raises(ValueError, match=f"arm {name} has no settings yet"):
                 chosen(name)
@@ -69,8 +69,11 @@ def test_what_is_compared_is_what_trials_have_found():
 
 
 def test_longer_and_wider_models_differ_in_that_alone():
-    longer, wider = chosen("none-longer"), chosen("none-wider")
-    assert longer == {**chosen("none"), "epochs": 3 * PRESETS["small"].epochs}
+    longer = {"epochs": 3 * PRESETS["small"].epochs}
+    for arm in ("none", "noising", "imm-2345"):
+        assert chosen(f"{arm}-longer") == {**chosen(arm), **longer}
+        assert ARMS[f"{arm}-longer"].orders == ARMS[arm].orders
+    wider = chosen("none-wider")
     assert wider == {**chosen("none"), "width": 2 * PRESETS["small"].width}
 
 
