@@ -134,10 +134,10 @@ def values(folder: pathlib.Path) -> dict[str, str]:
         return float(np.mean([row[name] for row in arms[arm]]))
 
     none, seeds = mean("none"), ENSEMBLE + "none"
-    noised = ENSEMBLE + "noising"
     found = {
         "mixed": f"{100 * (1 - none / mean('none', 'test')):.0f} %",
         "ensemble": f"{100 * (1 - mean(seeds) / none):.1f} %",
+        "longer": f"{100 * (1 - mean('none-longer') / none):.1f} %",
         "n_gram": f"{mean(_MIXED):.1f}",
     }
     # A training that two studies share was made once.
@@ -156,7 +156,7 @@ def values(folder: pathlib.Path) -> dict[str, str]:
         found[f"counted_{name}_less_none"] = mixed_less(
             "none", counted, "counted-imm-2", place
         )
-    for arm in ("none", "imm-2345", "noising", seeds, noised):
+    for arm in arms:
         found[f"{arm}_mixed"] = f"{mean(arm):.1f}"
         found[f"{arm}_alone"] = f"{mean(arm, 'test'):.1f}"
         found[f"{arm}_less_none"] = mixed_less("none", arms, arm)

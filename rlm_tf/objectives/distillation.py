@@ -32,7 +32,7 @@ from rlm_tf.objectives.divergences import (
     standardised,
     within,
 )
-from rlm_tf.objectives.lumped_probs import LumpedProbs, lumped_cross_entropy
+from rlm_tf.objectives.lumped_probs import LumpedProbs, lumped_divergence
 from rlm_tf.typing import LossOutput, TensorLike
 
 
@@ -341,8 +341,8 @@ def lumped_kd(
     )
     size = tf.shape(student)[-1]
     probs = LumpedProbs(*(tf.reshape(x, [-1, tf.shape(x)[-1]]) for x in (ids, log_p)))
-    found = lumped_cross_entropy(tf.reshape(student, [-1, size]), probs)
-    loss = temperature**2 * (found.loss - probs.entropy(size))
+    found = lumped_divergence(tf.reshape(student, [-1, size]), probs)
+    loss = temperature**2 * found.loss
     rest = tf.exp(tf.stop_gradient(found.log_rest))
     loss, rest = (
         tf.ensure_shape(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from rlm_tf.numerics import multiply_no_nan_log
-from rlm_tf.objectives.divergences import log_sum, safe_log
+from rlm_tf.objectives.divergences import divergence, log_sum, safe_log
 from rlm_tf.objectives.linear_softmax import Exponentials
 
 _LEAST_SHARE = 1e-37
@@ -76,16 +76,35 @@ def lumped_cross_entropy(logits: tf.Tensor, probs: LumpedProbs) -> LumpedLoss:
         logits: `[N, V]`, single precision or wider; q is their softmax.
         probs: p, of the dtype of the logits.
     """
+    top, log_rest = _log_shares(logits, probs)
+    loss = -tf.reduce_sum(multiply_no_nan_log(tf.exp(probs.log_probs), top), axis=1)
+    rest = probs.rest(tf.shape(logits)[1])
+    return LumpedLoss(loss - multiply_no_nan_log(rest, log_rest), log_rest)
+
+
+def lumped_divergence(logits: tf.Tensor, probs: LumpedProbs) -> LumpedLoss:
+    """Returns KL(p || q), which is that less the entropy; it does not cancel.
+
+    Args:
+        logits: As in `lumped_cross_entropy`.
+        probs: p, likewise.
+    """
+    top, log_rest = _log_shares(logits, probs)
+    of_rest = safe_log(probs.rest(tf.shape(logits)[1]))
+    log_p = tf.concat([probs.log_probs, of_rest[:, tf.newaxis]], axis=1)
+    log_q = tf.concat([top, log_rest[:, tf.newaxis]], axis=1)
+    return LumpedLoss(divergence(log_p, log_q), log_rest)
+
+
+def _log_shares(logits: tf.Tensor, probs: LumpedProbs) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns log-probabilities of the words `[N, k]`, and of all others `[N]`."""
     log_q = tf.nn.log_softmax(logits)
     top = tf.gather(log_q, probs.words, batch_dims=1)
-    loss = -tf.reduce_sum(multiply_no_nan_log(tf.exp(probs.log_probs), top), axis=1)
     # Not by 1 - sum q: that is rounding where the softmax is sure.
     others = tf.tensor_scatter_nd_update(
         log_q, probs.places(), tf.fill([tf.size(top)], tf.cast(-math.inf, log_q.dtype))
     )
-    rest = probs.rest(tf.shape(logits)[1])
-    log_rest = log_sum(others)
-    return LumpedLoss(loss - multiply_no_nan_log(rest, log_rest), log_rest)
+    return top, log_sum(others)
 
 
 class LumpedTargets:

@@ -213,8 +213,30 @@ def test_a_lump_bounds_the_divergence_and_is_exact_with_all_classes(temperature)
         np.testing.assert_allclose(found.loss, temperature**2 * expected, atol=1e-9)
     np.testing.assert_allclose(last, whole, atol=1e-9)
     # In single precision what is left of 1 is rounding.
-    half = lumped_kd(ids, top.astype("float32"), student.astype("float32"))
-    assert half.loss.dtype == tf.float32 and np.isfinite(half.loss).all()
+    single = lumped_kd(ids, top.astype("float32"), student.astype("float32"))
+    assert single.loss.dtype == tf.float32 and np.isfinite(single.loss).all()
+
+
+@pytest.mark.parametrize("k", [64, 2000])
+@pytest.mark.parametrize("temperature", [1.0, 10.0, 100.0])
+def test_a_lump_of_many_classes_does_not_cancel_in_single_precision(k, temperature):
+    rng = np.random.default_rng(3)
+    teacher = rng.normal(size=[4, 2000])
+    student = teacher + 0.01 * rng.normal(size=[4, 2000])
+    ids = np.argsort(-teacher, axis=-1)[:, :k]
+    top = np.log(np.take_along_axis(_softmax(teacher / temperature), ids, -1))
+
+    def found(dtype):
+        log_p, logits = tf.constant(top, dtype), tf.constant(student, dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss = lumped_kd(ids, log_p, logits, temperature=temperature).loss
+        return loss, tape.gradient(loss, logits)
+
+    for single, double in zip(found(tf.float32), found(tf.float64), strict=True):
+        assert single.dtype == tf.float32
+        largest = np.abs(double).max()
+        np.testing.assert_allclose(single, double, rtol=0.01, atol=0.01 * largest)
 
 
 # === Odd logits ===

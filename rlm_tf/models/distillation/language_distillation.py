@@ -35,7 +35,7 @@ from rlm_tf.objective_model.term import (
     TermSpec,
     check_coefficient,
 )
-from rlm_tf.objectives.lumped_probs import LumpedProbs, lumped_cross_entropy
+from rlm_tf.objectives.lumped_probs import LumpedProbs, lumped_divergence
 from rlm_tf.seeds import Seeds
 from rlm_tf.untracked import Untracked
 
@@ -319,9 +319,8 @@ class LanguageDistillation(WrappedLanguageModel):
             return term_of(strategy, pair, said.weights, labels=targets)
         assert isinstance(strategy, KD)
         lumped = said.given.constant(logits.dtype)
-        found = lumped_cross_entropy(logits / strategy.temperature, lumped)
-        loss = found.loss - said.entropy()
-        return TermLoss(strategy.temperature**2 * loss, said.weights)
+        found = lumped_divergence(logits / strategy.temperature, lumped)
+        return TermLoss(strategy.temperature**2 * found.loss, said.weights)
 
     # === Config ===
 

@@ -2,7 +2,7 @@
 
 Functional models whose outputs are logits. The layers `stem`, `stage1`, `stage2`, ...
 and `pooled` give what the methods of the thesis compare (f0, f1, ..., f4 there), and
-`stage1_pre`, ... the same before its activation.
+`stage1_pre`, ... what an activation is taken of there.
 """
 
 from rlm_tf.models.image.resnets import resnet, small_resnet, wide_resnet

@@ -20,6 +20,8 @@ def wide_resnet(
 
     Normalisation and activation come first in each block; where channels or sizes
     change, they come before the 1 x 1 convolution of the shortcut, too. No dropout.
+    `stage1` to `stage3` are what blocks add up to; `stage1_pre` to `stage3_pre` the
+    same normalised, before the activation that follows.
 
     Args:
         depth: 6 n + 4: n blocks a stage.
@@ -43,8 +45,8 @@ def wide_resnet(
             if block == 1 and stage > 1:
                 x = named(x, f"stage{stage - 1}")
             x = _wide_block(x, place, width * widen, strides, stage, block)
-    x = named(norm(x, "norm"), "stage3_pre")
-    return classified(inputs, relu(x, "stage3"), classes, f"wrn_{depth}_{widen}")
+    x = named(norm(named(x, "stage3"), "norm"), "stage3_pre")
+    return classified(inputs, relu(x, "relu"), classes, f"wrn_{depth}_{widen}")
 
 
 def _wide_block(

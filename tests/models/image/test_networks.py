@@ -95,12 +95,10 @@ def test_wide_blocks_by_hand():
         h = _conv(h, layers[f"{place}_conv1"], strides)
         h = np.maximum(_norm(h, layers[f"{place}_norm2"]), 0)
         expected = _conv(h, layers[f"{place}_conv2"]) + shortcut
-        if stage < 3:
-            np.testing.assert_allclose(found[f"stage{stage}"], expected, atol=1e-4)
-            before = _norm(expected, layers[f"stage{stage + 1}_block1_norm1"])
-            np.testing.assert_allclose(found[f"stage{stage}_pre"], before, atol=1e-4)
-    before = _norm(expected, layers["norm"])
-    np.testing.assert_allclose(found["stage3_pre"], before, atol=1e-4)
+        np.testing.assert_allclose(found[f"stage{stage}"], expected, atol=1e-4)
+        behind = "norm" if stage == 3 else f"stage{stage + 1}_block1_norm1"
+        before = _norm(expected, layers[behind])
+        np.testing.assert_allclose(found[f"stage{stage}_pre"], before, atol=1e-4)
     pooled = np.maximum(before, 0).mean(axis=(1, 2))
     np.testing.assert_allclose(found["pooled"], pooled, atol=1e-4)
     logits = pooled @ layers["logits"].kernel + layers["logits"].bias
