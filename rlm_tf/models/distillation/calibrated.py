@@ -30,4 +30,4 @@ def calibrated_teacher(model: keras.Model, temperature: float) -> keras.Model:
     outputs = getattr(model, "outputs", None)
     if isinstance(model, keras.Sequential) or not outputs:
         return keras.Sequential([model, scale])
-    return keras.Model(model.inputs, scale(outputs[0]))
+    return keras.Model(model.input, scale(outputs[0]))

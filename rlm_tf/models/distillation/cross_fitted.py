@@ -11,7 +11,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from rlm_tf.checks import check_running
-from rlm_tf.numerics import at_least_single, log_mean_exp
+from rlm_tf.models.distillation.several_teachers import stacked_log_probs
+from rlm_tf.numerics import log_mean_exp
 
 
 def folds_of(num_examples: int, folds: int, seed: int = 0) -> np.ndarray:
@@ -74,11 +75,8 @@ class CrossFittedTeacher(keras.layers.Layer):
             training: Of the models.
         """
         x, ids = inputs if isinstance(inputs, tuple | list) else (inputs, None)
-        found = tf.stack(
-            [
-                tf.nn.log_softmax(at_least_single(model(x, training=training)))
-                for model in self.models
-            ]
+        found = stacked_log_probs(
+            type(self).__name__, [model(x, training=training) for model in self.models]
         )
         if ids is None:
             return log_mean_exp(found)

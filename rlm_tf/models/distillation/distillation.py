@@ -14,6 +14,7 @@ from rlm_tf.models.distillation.finite_teachers import check_finite_teacher
 from rlm_tf.models.distillation.layer_paths import layer_at
 from rlm_tf.models.distillation.preparation import Batches, prepare
 from rlm_tf.models.distillation.rotated import images_apart, with_rotations
+from rlm_tf.models.distillation.several_teachers import stacked_log_probs
 from rlm_tf.models.distillation.strategies import (
     OUTPUT,
     free_shape,
@@ -136,8 +137,10 @@ class Distillation(ObjectiveModel):
 
         Raises:
             ValueError: If there are several, and a strategy is of a layer, or one is
-                no classifier.
+                no classifier, or the list is empty.
         """
+        if isinstance(teacher, list | tuple) and not teacher:
+            raise ValueError(f"{type(self).__name__}: `teacher` is an empty list.")
         self._teacher = Untracked(teacher)
         for each in self.teachers:
             check_classifier(type(self).__name__, "teacher", each)
@@ -197,13 +200,9 @@ class Distillation(ObjectiveModel):
             with recording(self._named_layers(teachers[0], "teacher")) as found:
                 output = self._checked(teachers[0](x, training=False))
         else:
-            log_probs = [
-                tf.nn.log_softmax(
-                    at_least_single(self._checked(each(x, training=False)))
-                )
-                for each in teachers
-            ]
-            found, output = {}, log_mean_exp(tf.stack(log_probs))
+            logits = [self._checked(each(x, training=False)) for each in teachers]
+            log_probs = stacked_log_probs(type(self).__name__, logits)
+            found, output = {}, log_mean_exp(log_probs)
         stopped = {
             path: tf.stop_gradient(at_least_single(given))
             for path, given in {**found, OUTPUT: output}.items()

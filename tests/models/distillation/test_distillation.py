@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from rlm_tf import distillation as strategies
 from rlm_tf import distribution
-from rlm_tf.models import Distillation, StudentOrientedTeacher
+from rlm_tf.models import CrossFittedTeacher, Distillation, StudentOrientedTeacher
 from rlm_tf.models.recording import recording
 from rlm_tf.objectives import distillation as outputs
 from rlm_tf.objectives import feature_distillation as features
@@ -56,6 +56,13 @@ def _student(losses, teacher=None, eager=True, **options):
     model = Distillation(teacher, _network(3, 2), losses, **options)
     model.compile(keras.optimizers.SGD(0.1), run_eagerly=eager)
     return model
+
+
+def _unlike_teachers():
+    wider = keras.Sequential(
+        [keras.Input([4, 4, 1]), keras.layers.Flatten(), keras.layers.Dense(4)]
+    )
+    return [_network(5, 1), wider]
 
 
 # Every strategy, on features that it takes.
@@ -380,6 +387,15 @@ def test_a_file_has_student_and_projections_and_no_teacher(tmp_path):
                 [_network(5, 1), _network(5, 1)],
             ),
             "the outputs are averaged; 'pooled' is a layer",
+        ),
+        (lambda: _student(strategies.KD(), []), "`teacher` is an empty list"),
+        (
+            lambda: _student(strategies.KD(), _unlike_teachers()),
+            "teachers must have the same classes; expected 3, .* found 4 of teacher 2",
+        ),
+        (
+            lambda: CrossFittedTeacher(_unlike_teachers(), [0, 1])(_X),
+            "CrossFittedTeacher: teachers must have the same classes; expected 3",
         ),
         (
             lambda: Distillation(
