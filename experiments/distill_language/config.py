@@ -12,8 +12,8 @@ from rlm_tf.command_line.flags import setting
 # Who teaches: how many plain models, the n-gram, models that have not seen what they
 # say (`folds`), whose weights follow that text (`dynamic`), one that was trained for
 # it; whether it is such a teacher itself; of how many dropout masks the teacher's mean
-# is; whether a bigram's induced model is matched;
-# the width, as a share.
+# is; whether a bigram's induced model is matched; how many times the passes of all
+# others it takes; the width, as a share.
 ARMS: Mapping[str, dict[str, Any]] = {
     "none": {},
     "imm": {"imm": True},
@@ -27,6 +27,7 @@ ARMS: Mapping[str, dict[str, Any]] = {
     "of-5-imm": {"of": 5, "imm": True},
     "of-1-dropout": {"of": 1, "dropout": 20},
     "on-policy": {"of": 1, "on_policy": 0.5},
+    "longer": {"passes": 3},
     "half": {"width": 0.5},
     "half-of-5": {"width": 0.5, "of": 5},
 }
@@ -52,13 +53,13 @@ class LanguageConfig:
     batch_size: int = setting(20, "Rows of a batch.")
     window: int = setting(35, "Tokens of a window.")
     epochs: int = setting(20, "Passes over the text.")
-    input_dropout: float = setting(0.5, "Rate.")
-    layer_dropout: float = setting(0.3, "Rate.")
-    state_dropout: float = setting(0.3, "Rate.")
-    output_dropout: float = setting(0.6, "Rate.")
-    learning_rate: float = setting(4e-3, "Of Adam, without a first moment.")
-    decay: float = setting(1e-4, "The penalty l2.")
-    coefficient: float = setting(0.2, "Of IMM with a bigram.")
+    input_dropout: float = setting(0.329, "Rate.")
+    layer_dropout: float = setting(0.333, "Rate.")
+    state_dropout: float = setting(0.301, "Rate.")
+    output_dropout: float = setting(0.689, "Rate.")
+    learning_rate: float = setting(7.29e-3, "Of Adam, without a first moment.")
+    decay: float = setting(3.12e-4, "The penalty l2.")
+    coefficient: float = setting(0.1, "Of IMM with a bigram.")
     lipschitz: float = setting(
         1e-3,
         "Of the teacher that is trained for students: 0.2 nats at the start; the "
@@ -108,6 +109,7 @@ PRESETS = {
             "of-5-dynamic",
             "of-1-dropout",
             "on-policy",
+            "longer",
             "half",
         ),
         corpus="python-docs",
@@ -127,14 +129,15 @@ PRESETS = {
         stage="trials",
         epochs=10,
     ),
-    # Models that are compared, and teach.
+    # Models that teach in trials; other students bring along those of the seeds behind
+    # their own.
     "plain": dataclasses.replace(_SMALL, arms=("none",)),
-    # Student s learns from the one of seed s + 1.
-    "teachers": dataclasses.replace(_SMALL, arms=("soteacher",)),
     "small": dataclasses.replace(
         _SMALL,
         arms=(
             N_GRAM,
+            "none",
+            "longer",
             "imm",
             "of-n-gram",
             "of-1",

@@ -201,7 +201,15 @@ def stored_n_gram(
     """Returns what the n-gram of a text says of it, at a temperature."""
     if path.exists():
         return TeacherPredictions(path)
-    n_gram = KneserNey(_ORDER).fit(text, vocabulary_size).with_floor(_FLOOR)
     return TeacherPredictions.write(
-        n_gram, batches, path, k=config.k, temperature=temperature
+        n_gram_teacher(text, vocabulary_size),
+        batches,
+        path,
+        k=config.k,
+        temperature=temperature,
     )
+
+
+def n_gram_teacher(text: np.ndarray, vocabulary_size: int) -> KneserNey:
+    """Returns the n-gram of a text, with a floor."""
+    return KneserNey(_ORDER).fit(text, vocabulary_size).with_floor(_FLOOR)

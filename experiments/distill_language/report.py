@@ -17,6 +17,26 @@ Row = Mapping[str, Any]
 _ORDER = (N_GRAM, *ARMS, ENSEMBLE)
 # What arms are compared with, and what only teaches.
 _BASE, _TEACH = "none", ("soteacher", N_GRAM)
+# What an arm differs from in one thing.
+_PAIRS = {
+    "of-soteacher": "of-1",
+    "of-5": "of-1",
+    "of-5-folds": "of-5",
+    "of-5-dynamic": "of-5-folds",
+    "of-5-imm": "of-5",
+    "of-1-dropout": "of-1",
+    "on-policy": "of-1",
+    "half-of-5": "half",
+}
+# Fields of what `token_fidelity` finds, as they are shown.
+_COMPARED = (
+    ("teacher_nll", 1, 3),
+    ("student_nll", 1, 3),
+    ("teacher_calibration", 1, 3),
+    ("student_calibration", 1, 3),
+    ("agreement", 100, 1),
+    ("divergence", 1, 3),
+)
 _GROUP_NAMES = ("all", "most frequent quarter", "second", "third", "rarest quarter")
 
 
@@ -69,6 +89,8 @@ def arms(rows: Sequence[Row]) -> str:
                 less(_BASE, groups, own, "test", digits=1),
                 with_deviation([row["mixed_test"] for row in own], 1),
                 less(_BASE, groups, own, "mixed_test", digits=1),
+                _less_its_pair(arm, groups, "test"),
+                _less_its_pair(arm, groups, "mixed_test"),
                 f"{own[0].get('parameters', 0) / 1e6:.2f}" if seconds else "",
                 f"{np.mean(seconds):.0f}" if seconds else "",
             )
@@ -80,37 +102,39 @@ def arms(rows: Sequence[Row]) -> str:
         "less `none`, ± 2 standard errors",
         "mixed with Kneser-Ney 5",
         "less `none`",
+        "less another arm",
+        "likewise, mixed",
         "million weights",
         "seconds",
     )
     return table(titles, lines)
 
 
+def _less_its_pair(arm: str, groups: Mapping[str, Sequence[Row]], name: str) -> str:
+    """Returns how far an arm is above that of `_PAIRS`, which is named."""
+    base = _PAIRS.get(arm, "")
+    found = less(base, groups, groups[arm], name, digits=1)
+    return f"`{base}`: {found}" if found else ""
+
+
 def fidelities(rows: Sequence[Row]) -> str:
-    """Returns how students differ from their teachers, by word frequency."""
+    """Returns how students differ from their teachers, by word frequency.
+
+    Of what has no teacher its own calibration is shown.
+    """
     lines = []
     for arm, own in by_arm(rows).items():
         known = [row["fidelity"] for row in own if "fidelity" in row]
         for index, name in enumerate(_GROUP_NAMES):
             parts = [found[index] for found in known if index < len(found)]
             if parts:
-                lines.append(
-                    (
-                        arm,
-                        name,
-                        *(
-                            f"{np.mean([part[field] for part in parts]):.3f}"
-                            for field in (
-                                "teacher_nll",
-                                "student_nll",
-                                "teacher_calibration",
-                                "student_calibration",
-                            )
-                        ),
-                        f"{100 * np.mean([part['agreement'] for part in parts]):.1f}",
-                        f"{np.mean([part['divergence'] for part in parts]):.3f}",
-                    )
-                )
+                cells = [
+                    f"{scale * np.mean([part[field] for part in parts]):.{digits}f}"
+                    if "of" in ARMS[arm] or field.startswith("student")
+                    else ""
+                    for field, scale, digits in _COMPARED
+                ]
+                lines.append((arm, name, *cells))
     titles = (
         "arm",
         "words",

@@ -23,6 +23,12 @@ from experiments.distill_language.config import (
     N_GRAM,
     LanguageConfig,
 )
+from experiments.distill_language.language_run import (
+    LanguageRun,
+    places_of,
+    plain_places,
+    teachers_of,
+)
 from experiments.distill_language.lumps import lump_errors
 from experiments.kit import machine, run_files
 from experiments.kit.grids import command_of
@@ -61,44 +67,6 @@ _GROUPS = 4
 _MOST_COMPARED = 40_000
 # What cross-fitted teachers do not depend on.
 _OF_STUDENT = ("arm", "seed", "weight", "coefficient", "lipschitz", "consistency")
-# Settings that say which runs there are.
-_LISTS = ("arms", "temperatures", "weights", "stage")
-
-
-class LanguageRun(NamedTuple):
-    """A run that may begin.
-
-    Attributes:
-        config: The grid that it belongs to.
-        arm: Of `ARMS`, or a peer.
-        temperature: Of KD; 0 where there is no teacher.
-        weight: Likewise.
-        seed: Of weights and dropout; of teachers those behind it.
-    """
-
-    config: LanguageConfig
-    arm: str
-    temperature: float
-    weight: float
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """Of its folder and its row."""
-        how = ""
-        if self.config.stage == "trials":
-            how = f"-t{self.temperature:g}-w{self.weight:g}-{self.config.epochs}epochs"
-        return f"{self.arm}{how}-seed{self.seed}"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What identifies the run."""
-        common = dataclasses.asdict(self.config)
-        for name in _LISTS:
-            common.pop(name)
-        own = self._asdict()
-        own.pop("config")
-        return {**common, **own}
 
 
 class Prepared(NamedTuple):
@@ -116,8 +84,8 @@ class Prepared(NamedTuple):
 
 
 def runs_of(config: LanguageConfig, seeds: list[int]) -> list[Run]:
-    """Returns the runs of a grid; the n-gram has one seed."""
-    runs: list[LanguageRun] = []
+    """Returns the runs of a grid, teachers first; the n-gram has one seed."""
+    runs: dict[str, LanguageRun] = {}
     for arm in config.arms:
         teaches = arm in ARMS and "of" in ARMS[arm]
         settings = [
@@ -127,7 +95,9 @@ def runs_of(config: LanguageConfig, seeds: list[int]) -> list[Run]:
         ]
         for seed in seeds[:1] if arm == N_GRAM else seeds:
             for temperature, weight in settings if teaches else [(0.0, 0.0)]:
-                runs.append(LanguageRun(config, arm, temperature, weight, seed))
+                run = LanguageRun(config, arm, temperature, weight, seed)
+                for each in (*teachers_of(run), run):
+                    runs.setdefault(each.name, each)
     return [
         Run(
             run.name,
@@ -136,7 +106,7 @@ def runs_of(config: LanguageConfig, seeds: list[int]) -> list[Run]:
             functools.partial(_measure, run),
             NEEDS,
         )
-        for run in runs
+        for run in runs.values()
     ]
 
 
@@ -177,7 +147,8 @@ def _measure(
         n_gram = KneserNey(5).fit(text, len(corpus.vocabulary))
         log_q = judge.restricted_log_probs(n_gram)
     elif run.arm == ENSEMBLE:
-        log_q = _mean([judge.log_probs(_read(place)) for place in _plain(run, folder)])
+        members = map(_read, plain_places(run, folder))
+        log_q = _mean([judge.log_probs(member) for member in members])
     else:
         teacher = _teacher(run, prepared, folder)
         model = models.arm_model(
@@ -192,12 +163,14 @@ def _measure(
         )
         placed = isinstance(teacher, TeacherPredictions) or run.arm == "soteacher"
         source = PlacedBatches(batches) if placed else batches
-        with _trained(config, model, source, corpus, folder) as cost:
+        passes = ARMS[run.arm].get("passes", 1) * config.epochs
+        longer = dataclasses.replace(config, epochs=passes)
+        with _trained(longer, model, source, corpus, folder) as cost:
             own = language_model_of(model)
             row |= {"parameters": count_parameters(own), **cost}
             log_q = judge.log_probs(own)
+            row["fidelity"] = _fidelity(run, own, prepared, folder)
             if run.weight and run.arm != "of-n-gram":
-                row["fidelity"] = _fidelity(run, own, prepared, folder)
                 first = _read(places_of(run, folder)[0])
                 row["lumps"] = lump_errors(first, own, text, run.temperature)
             with naming(folder / _MODEL):
@@ -214,24 +187,13 @@ def _measure(
 # === Teachers ===
 
 
-def _plain(run: LanguageRun, folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the folders of the plain models that teach: those of the next seeds."""
-    number = ARMS[run.arm]["of"] if run.arm in ARMS else FOLDS
-    return [folder.parent / f"none-seed{run.seed + next_}" for next_ in _next(number)]
-
-
-def _next(number: int) -> range:
-    return range(1, 1 + number)
-
-
 def _read(folder: pathlib.Path) -> keras.Model:
     if not (folder / _MODEL).exists():
         arm, _, seed = folder.name.rpartition("-seed")
-        preset = "teachers" if arm == "soteacher" else "plain"
         raise FileNotFoundError(
-            f"{folder / _MODEL} is not there: `python -m experiments.distill_language "
-            f"--preset={preset} --seeds={seed}` trains the model that teaches, in the "
-            "same --output_dir."
+            f"{folder / _MODEL} is not there: run with --arms={arm} --seeds={seed} "
+            "first, in the same --output_dir and otherwise as now (of trials, with "
+            "--preset=plain; --noresume, if only its row is there)."
         )
     return load_model(folder / _MODEL, compile=False)
 
@@ -256,16 +218,6 @@ def _teacher(run: LanguageRun, prepared: Prepared, folder: pathlib.Path) -> Any:
         return _read(places[0])
     masks = ARMS[run.arm].get("dropout")
     return models.stored(config, places, batches, path, run.temperature, masks=masks)
-
-
-def places_of(run: LanguageRun, folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the folders of the models that teach an arm."""
-    of = ARMS[run.arm]["of"]
-    if of == "soteacher":
-        return [folder.parent / f"soteacher-seed{run.seed + 1}"]
-    if of == "folds":
-        return [folder.parent / "folds" / str(fold) for fold in range(FOLDS)]
-    return _plain(run, folder)
 
 
 def _cross_fitted(
@@ -337,9 +289,17 @@ def _folds(
 def _fidelity(
     run: LanguageRun, model: keras.Model, prepared: Prepared, folder: pathlib.Path
 ) -> list[dict[str, float]]:
-    """Returns how a student differs from its teachers: all tokens, and by frequency."""
+    """Returns how a student differs from its teachers: all tokens, and by frequency.
+
+    What has no teacher is compared with itself, for its calibration.
+    """
     corpus = prepared.corpus
-    teachers = [_read(place) for place in places_of(run, folder)]
+    if run.arm == "of-n-gram":
+        teachers: Any = models.n_gram_teacher(prepared.text, len(corpus.vocabulary))
+    elif run.weight:
+        teachers = [_read(place) for place in places_of(run, folder)]
+    else:
+        teachers = model
     groups = frequency_groups(prepared.text, len(corpus.vocabulary), _GROUPS)
     masks = ARMS[run.arm].get("dropout")
     found = token_fidelity(

@@ -15,7 +15,9 @@ from rlm_tf.evaluation.monte_carlo import MonteCarloDropout
 from rlm_tf.evaluation.reliability import reliability
 from rlm_tf.models.distillation.language_teachers import (
     ModelTeachers,
+    RestrictedTeacher,
     mean_of_samples,
+    teachers_of,
 )
 from rlm_tf.numerics import multiply_no_nan_log
 
@@ -102,8 +104,9 @@ def token_fidelity(
     States are carried over the text; no array is as large as tokens by words.
 
     Args:
-        teacher: A language model, or a list, whose probabilities are averaged.
-        student: The same.
+        teacher: A language model, a list, whose probabilities are averaged, or a
+            restricted model; such a one needs a floor for finite likelihoods.
+        student: A language model, or a list.
         tokens: Int `[N]`.
         prefix: The token before the first.
         groups: Int `[V]`, of each word that is to be predicted, from 0 on, such as
@@ -117,13 +120,14 @@ def token_fidelity(
         All tokens first, and then each group, if there are groups.
 
     Raises:
-        ValueError: If a model is none, or vocabularies differ.
+        ValueError: If a model is none, vocabularies differ, or a restricted model is
+            given and `dropout`.
     """
     name = "token_fidelity"
-    pair = [
-        ModelTeachers(name, each if isinstance(each, list | tuple) else [each])
-        for each in (teacher, student)
-    ]
+    students = student if isinstance(student, list | tuple) else [student]
+    pair = (teachers_of(name, teacher), ModelTeachers(name, students))
+    if dropout is not None and isinstance(pair[0], RestrictedTeacher):
+        raise ValueError(f"{name}: a restricted model has no `dropout`.")
     sizes = {each.vocabulary_size for each in pair} - {None}
     if len(sizes) > 1:
         raise ValueError(
@@ -141,7 +145,9 @@ def token_fidelity(
 
 
 def _per_token(
-    pair: list[ModelTeachers], batches: Any, dropout: MonteCarloDropout | None
+    pair: tuple[RestrictedTeacher | ModelTeachers, ModelTeachers],
+    batches: Any,
+    dropout: MonteCarloDropout | None,
 ) -> tuple[_PerToken, np.ndarray]:
     """Returns what is said of each token, and the tokens, in the order of batches."""
     teachers, students = pair

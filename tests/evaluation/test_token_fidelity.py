@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from rlm_tf.evaluation import (
     MonteCarloDropout,
@@ -81,6 +82,28 @@ def test_a_teacher_under_dropout_masks():
     )
     expected = target_log_probs(model, words, 1, 8, prefix=0, monte_carlo=one)
     assert single.teacher_nll == pytest.approx(-expected.mean(), abs=1e-5)
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_an_n_gram_teaches(order):
+    n_gram = fixtures.restricted_model(order).with_floor(0.1)
+    student, words = fixtures.language_model(seed=5), fixtures.stream(90)
+    (found,) = token_fidelity(n_gram, student, words, prefix=0, batch_size=1, window=16)
+    before = [-1] * (order - 2) + [0, *words[:-1]]
+    contexts = np.array(
+        [before[place : place + order - 1] for place in range(90)]
+    ).reshape(90, order - 1)
+    contexts = tf.constant(contexts[:, 0] if order == 2 else contexts, tf.int32)
+    # In graphs -1 is a word that was never seen.
+    p = np.exp(tf.function(n_gram.log_probs, autograph=False)(contexts))
+    expected = -np.log(p[np.arange(90), words]).mean()
+    assert found.teacher_nll == pytest.approx(expected, rel=1e-5)
+    inputs = np.concatenate([[0], words[:-1]])[np.newaxis]
+    q = reference.softmax(student(inputs).numpy().astype(float))[0]
+    assert found.divergence == pytest.approx(fidelity(p, q).divergence, rel=1e-4)
+    assert found.agreement == pytest.approx(fidelity(p, q).agreement)
+    with pytest.raises(ValueError, match="a restricted model has no `dropout`"):
+        token_fidelity(n_gram, student, words, prefix=0, dropout=MonteCarloDropout(2))
 
 
 def test_groups_have_about_as_many_tokens():

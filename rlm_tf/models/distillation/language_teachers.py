@@ -40,6 +40,33 @@ class RestrictedTeacher:
         (model,) = self.models
         return model.log_probs(flat[:, 0] if self._length == 1 else flat)
 
+    def zero_states(self, batch_size: int) -> list[Any]:
+        """Returns the words before the first token: none that is known."""
+        return [tf.fill([batch_size, self._length], -1)]
+
+    def forward(
+        self,
+        tokens: tf.Tensor,
+        start: tf.Tensor,
+        states: list[Any],
+        training: bool = False,
+    ) -> tuple[tf.Tensor, list[Any]]:
+        """Returns log-probabilities `[B T, V]`, and the last words as new states.
+
+        Args:
+            tokens: Int `[B, T]`.
+            start: Int `[B]`; rows where it is 1 have no words before.
+            states: The words before.
+            training: Nothing depends on it.
+        """
+        (past,) = states
+        past = tf.where(start[:, tf.newaxis] > 0, -1, past)
+        words = tf.concat([past, tf.cast(tokens, past.dtype)], axis=1)
+        length = tf.shape(tokens)[1]
+        places = tf.range(1, length + 1)[:, tf.newaxis] + tf.range(self._length)
+        contexts = tf.gather(words, places, axis=1)
+        return self.of_contexts(contexts), [words[:, length:]]
+
     def weights(self, x: Any, sample_weight: Any) -> tf.Tensor:
         """Returns `[B T]`: 0 where words before the window are missing."""
         return position_weights(tokens_of(x), self._length, sample_weight)
