@@ -30,12 +30,7 @@ ABOUT = About(
     "3 h, 1 core",
 )
 _MADE_BY: MadeBy = {
-    "arms": (
-        _command("plain", "1,2,3,4,5,6,7,8"),
-        _command("teachers", "2,3,4"),
-        _SMALL,
-        _command("others", "1"),
-    ),
+    "arms": (_SMALL, _command("others", "1")),
     "fidelity": _SMALL,
     "lumps": _SMALL,
     "trials": (_command("plain", "10"), _command("trials", "9")),

@@ -3,7 +3,7 @@
 Kernels have Keras' layouts; biases do not matter. `norm="one"` is the largest sum of
 what an input contributes to all outputs, `norm="inf"` the largest sum of what an output
 collects. As a term of a teacher's loss the *sum* over layers keeps a network smooth
-(Dong 2025, section 2.1.2; Gouk et al. 2021 project each layer instead). Scalars, in the
+(Dong 2025, section 2.4; Gouk et al. 2021 project each layer instead). Scalars, in the
 dtype of the kernel, with the gradient of the largest sum.
 """
 

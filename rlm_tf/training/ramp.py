@@ -10,7 +10,7 @@ _KINDS = ("linear", "cosine", "cyclic", "piecewise")
 
 
 def ramp(kind: str, t: float, total: float) -> float:
-    """Returns how much of its final value a weight has (Dong 2025, section 2.1.2).
+    """Returns how much of its final value a weight has (Dong 2025, appendix B.4.1).
 
         linear: t/T,    cosine: cos((1 - t/T) pi/2),    cyclic: sqrt(1 - (1 - t/T)^2),
         piecewise: 0 up to T/3, 1/2 up to 2T/3, then 1
