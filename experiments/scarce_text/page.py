@@ -35,7 +35,7 @@ ABOUT = About(
     "IMM, Section 6, on a strong base; no table",
     "Which recipe wins on 116,000 words, alone and beside n-grams?",
     _command("small"),
-    "40 h, 1 core",
+    "12 h, 1 core",
 )
 _MADE_BY: MadeBy = {
     "trials": (

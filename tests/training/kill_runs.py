@@ -39,7 +39,7 @@ from rlm_tf.training import (
     ResumableBatches,
     SwitchPhase,
 )
-from tests.training import killed_distillation, killed_encoders
+from tests.training import killed_distillation, killed_encoders, killed_language
 from tests.training.toy import InterruptAt, noise, train
 
 
@@ -229,6 +229,8 @@ def main(folder: pathlib.Path) -> None:
         ("fine_tuning", killed_encoders.fine_tuning, 9),
         ("teacher", killed_distillation.teacher, 5),
         ("student", killed_distillation.student, 5),
+        ("language_teacher", killed_language.teacher, 9),
+        ("language_student", killed_language.student, 9),
     ):
         # In the second epoch, with a best epoch and moments behind it.
         died = functools.partial(program, folder / name, every_steps=1)
@@ -251,6 +253,8 @@ def main(folder: pathlib.Path) -> None:
         "fine_tuning": killed_encoders.fine_tuning,
         "teacher": killed_distillation.teacher,
         "student": killed_distillation.student,
+        "language_teacher": killed_language.teacher,
+        "language_student": killed_language.student,
         "mirrored": mirrored,
     }
     for name, program in programs.items():

@@ -30,7 +30,8 @@ def test_killed_runs_end_with_the_bits_of_an_uninterrupted_one(tmp_path):
     )
     assert completed.returncode == 0, completed.stderr[-4000:]
     names = ("toy", "lm", "bmi", "bmi_finetuning", "electra", "fine_tuning", "teacher")
-    names += ("student", "mirrored", "electra_of_one")
+    names += ("student", "mirrored", "electra_of_one", "language_teacher")
+    names += ("language_student",)
     for name in names:
         resumed, expected = (
             pickle.loads((tmp_path / f"{run}.pickle").read_bytes())

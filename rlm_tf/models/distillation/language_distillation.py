@@ -40,6 +40,8 @@ from rlm_tf.seeds import Seeds
 from rlm_tf.untracked import Untracked
 
 _ON_POLICY = "_on_policy"
+# Variables that each replica has for itself.
+_OF_REPLICAS = tf.distribute.DistributedValues
 
 
 @keras.saving.register_keras_serializable("rlm_tf")
@@ -143,7 +145,8 @@ class LanguageDistillation(WrappedLanguageModel):
         """Sets the teacher, of which a loaded model has none; before fit().
 
         Raises:
-            ValueError: If it does not fit the student or the strategies.
+            ValueError: If it does not fit the student or the strategies, or carries a
+                state and was made outside of the student's strategy.
         """
         name = type(self).__name__
         self._teacher = Untracked(teacher)
@@ -164,14 +167,22 @@ class LanguageDistillation(WrappedLanguageModel):
             teachers = teachers_of(name, teacher)
             self._teachers = Untracked(teachers)
             size = teachers.vocabulary_size
+            replicas = self.distribute_strategy.num_replicas_in_sync
             for index, memory in enumerate(teachers.memories):
+                own = [isinstance(v, _OF_REPLICAS) for v in memory.variables]
+                if replicas > 1 and not all(own):
+                    raise ValueError(
+                        f"{name}: a teacher carries a state from window to window, "
+                        f"which each of {replicas} replicas needs for itself: make or "
+                        "load it within `strategy.scope()`."
+                    )
                 # tf.train.Checkpoint does not look into lists of a Keras model.
                 setattr(self, f"teacher_memory_{index}", memory)
-        own = self.vocabulary_size
-        if size is not None and own is not None and size != own:
+        words = self.vocabulary_size
+        if size is not None and words is not None and size != words:
             raise ValueError(
                 f"{name}: teacher and student must have one vocabulary, found "
-                f"{size} and {own} words."
+                f"{size} and {words} words."
             )
 
     @property

@@ -150,11 +150,20 @@ class BackoffModel(RestrictedModel):
         self.built = True
 
     def tables(self) -> BackoffTables:
-        """Returns the tables as read-only NumPy arrays, which share the model's memory.
+        """Returns the tables as NumPy arrays.
 
         Raises:
             ValueError: If there are none yet.
         """
+        own = self._own_tables()
+        levels = [
+            BackoffLevel(**{name: array.copy() for name, array in vars(level).items()})
+            for level in own.levels
+        ]
+        return BackoffTables(own.base.copy(), levels)
+
+    def _own_tables(self) -> BackoffTables:
+        """Returns the same without a copy: read-only, in the model's own memory."""
         self._known_vocabulary_size()
         levels = [
             BackoffLevel(**{n: np.asarray(as_tensor(w)) for n, w in weights.items()})
@@ -301,7 +310,7 @@ class BackoffModel(RestrictedModel):
     # === Exact values ===
 
     def score(self, tokens: npt.ArrayLike) -> np.ndarray:
-        tables = self.tables()
+        tables = self._own_tables()
         stream = checked_tokens("score", tokens, len(tables.base))
         contexts = contexts_of(stream, self.context_length)
         numbers = tables.context_numbers(contexts)
@@ -312,7 +321,7 @@ class BackoffModel(RestrictedModel):
     def probs_numpy(self, short_contexts: npt.ArrayLike) -> np.ndarray:
         """Returns `probs(short_contexts)` computed in float64, `[N, V]`."""
         contexts = self._context_matrix(np.asarray(short_contexts)).numpy()
-        return self._floored(np.maximum(self.tables().rows(contexts), 0.0))
+        return self._floored(np.maximum(self._own_tables().rows(contexts), 0.0))
 
     def _floored(self, probs: np.ndarray) -> np.ndarray:
         if not self.floor:
@@ -327,7 +336,7 @@ class BackoffModel(RestrictedModel):
         Raises:
             ValueError: If the model has no tables yet.
         """
-        tables = self.tables()
+        tables = self._own_tables()
         description = {
             "class": type(self).__name__,
             "config": self.get_config(),

@@ -10,17 +10,20 @@ import tensorflow as tf
 from experiments.imm_consistency.source import ExactSource
 from rlm_tf import distillation as strategies
 from rlm_tf import distribution, load_model
+from rlm_tf.data import PlacedBatches
 from rlm_tf.models import (
     AWDLanguageModel,
     InBatchContexts,
     InducedModelMatching,
     LanguageDistillation,
     OwnContexts,
+    StudentOrientedLanguageTeacher,
 )
 from rlm_tf.models.distillation import language_distillation
 from rlm_tf.models.distillation.own_samples import own_samples
 from rlm_tf.models.imm.short_contexts import short_contexts
 from rlm_tf.objectives import distillation as outputs
+from rlm_tf.training import TokenEnsemble
 from tests.models.distillation.language_fixtures import (
     V,
     log_probs_of,
@@ -320,6 +323,47 @@ def test_on_policy_trains_in_graphs_and_two_replicas_equal_one():
     )
     for key, values in logs[0].items():
         np.testing.assert_allclose(logs[1][key], values, atol=1e-5, err_msg=key)
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize("kind", ["running", "stored", "student-oriented"])
+def test_two_replicas_equal_one(kind, tmp_path):
+    data = fixtures.batches(fixtures.stream())
+    stored = written(tmp_path / "said", k=3)
+
+    def made():
+        # What runs carries a state, each replica its own.
+        teacher = stored if kind == "stored" else model_of(8)
+        if kind == "student-oriented":
+            ensemble = TokenEnsemble(len(fixtures.stream()), 3)
+            model = StudentOrientedLanguageTeacher(
+                model_of(5), lipschitz=0.01, epochs=2, ensemble=ensemble
+            )
+        else:
+            model = LanguageDistillation(teacher, model_of(5), strategies.KD(1.0))
+        return fixtures.compiled(model)
+
+    alone = made()
+    with distribution.strategy("mirrored").scope():
+        shared = made()
+    source = data if kind == "running" else PlacedBatches(data)
+    logs = [
+        m.fit(source.dataset(), epochs=2, verbose=0).history for m in (alone, shared)
+    ]
+    np.testing.assert_allclose(
+        fixtures.flat_weights(shared), fixtures.flat_weights(alone), atol=1e-6
+    )
+    for key, values in logs[0].items():
+        np.testing.assert_allclose(logs[1][key], values, rtol=1e-5, err_msg=key)
+
+
+def test_a_teacher_of_no_replicas_is_a_mistake():
+    teacher = model_of(8)
+    with (
+        distribution.strategy("mirrored").scope(),
+        pytest.raises(ValueError, match="which each of 2 replicas needs for itself"),
+    ):
+        LanguageDistillation(teacher, model_of(5), strategies.KD(1.0))
 
 
 # === Files ===
