@@ -149,7 +149,8 @@ def _products(
         for _ in range(_LAYERS):
             if hoisted:
                 found.append(hidden @ input_kernel)
-            state, states = tf.zeros([rows, width]), []
+            # What a layer begins with is its own, or graphs would compute it once.
+            state, states = hidden[:rows], []
             for _ in range(window):
                 for kernel in kernels:
                     state = _sized(state, kernel.shape[0]) @ kernel
@@ -163,13 +164,15 @@ def _products(
         found.append(tf.matmul(logits, hidden, transpose_a=True))
         gradient = logits @ table
         for _ in range(_LAYERS):
-            state, states = gradient[:rows], []
+            state, states, further = gradient[:rows], [], []
             for _ in range(window):
                 for kernel in reversed(kernels):
                     state = _sized(state, kernel.shape[1])
                     states.append(state)
                     state = tf.matmul(state, kernel, transpose_b=True)
                 state = _sized(state, width)
+                further.append(state)
+            gradient = tf.concat(further, axis=0)
             for number, kernel in enumerate(reversed(kernels)):
                 own = tf.concat(states[number :: len(kernels)], axis=0)
                 before = _sized(hidden, kernel.shape[0])
