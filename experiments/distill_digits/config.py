@@ -116,6 +116,8 @@ METHODS = (
 )
 _EXACT_ARMS = ("no-CR", "no-LR", "soteacher")
 SOTEACHERS = (*_EXACT_ARMS, "no-CR-authors", "soteacher-authors")
+# Settings that say "none" by 0.
+_MAY_BE_ZERO = ("project_steps", "student_rate")
 # Of dkd, whose weight rises at first: after 20 of 240 epochs.
 WARM_UP = 1 / 12
 
@@ -148,6 +150,7 @@ class DigitsConfig:
     rate: float = setting(
         0.05, "Of SGD; a tenth of it, three times, as the thesis has it of the images."
     )
+    student_rate: float = setting(0.0, "Of students' SGD; 0: `rate`.")
     lipschitz: float = setting(1.0, "Times the penalties of Lipschitz constants.")
     weight_decay: float = setting(5e-4, "Of all weights.")
     negatives: int = setting(256, "Of CRD, an example.")
@@ -186,7 +189,7 @@ class DigitsConfig:
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
-            if field.name == "project_steps" and value == 0:
+            if field.name in _MAY_BE_ZERO and value == 0:
                 continue
             if not value > 0:
                 raise ValueError(f"--{field.name} must be positive, found {value}.")
@@ -194,6 +197,21 @@ class DigitsConfig:
 
 _SMALL = DigitsConfig()
 _TWO = ("standard", "soteacher-authors")
+# Table B.2 has not these, or Table 2.1 has them.
+_OWN_METHODS = ("alone", "kd", "calibrated", "dkd", "dist", "dist_unscaled")
+_PAPER = DigitsConfig(
+    teachers=("standard", "no-CR-authors", "no-LR", "soteacher-authors"),
+    methods=("alone", "kd"),
+    networks=("wrn-40-1", "wrn-16-2"),
+    teacher_network="wrn-40-2",
+    data="cifar100",
+    examples=45_000,
+    held_out=5000,
+    epochs=240,
+    negatives=16_384,
+    preparing_epochs=60,
+    project_steps=2,
+)
 PRESETS = {
     "smoke": DigitsConfig(
         teachers=("soteacher-authors",),
@@ -242,21 +260,23 @@ PRESETS = {
         methods=("kd",),
     ),
     # The thesis' own sizes: some steps are timed; with --project_steps=0 they are run.
-    "paper": DigitsConfig(
-        teachers=("standard", "no-CR-authors", "no-LR", "soteacher-authors"),
-        methods=("alone", "kd"),
+    "paper": _PAPER,
+    "paper-shufflenet": dataclasses.replace(
+        _PAPER,
+        networks=("shufflenet-v2",),
+        teacher_network="resnet32x4",
+        student_rate=0.01,
+    ),
+    # Table B.2.
+    "paper-methods": dataclasses.replace(
+        _PAPER,
+        teachers=_TWO,
+        methods=tuple(each for each in METHODS if each not in _OWN_METHODS),
         networks=("wrn-40-1",),
-        teacher_network="wrn-40-2",
-        data="cifar100",
-        examples=45_000,
-        held_out=5000,
-        epochs=240,
-        negatives=16_384,
-        preparing_epochs=60,
-        project_steps=2,
+        train_teachers=False,
     ),
     "paper-tiny": DigitsConfig(
-        teachers=("standard", "soteacher-authors"),
+        teachers=_PAPER.teachers,
         methods=("alone", "kd"),
         networks=("resnet18",),
         teacher_network="resnet34",

@@ -68,11 +68,14 @@ def epochs_of(config: DigitsConfig, is_student: bool) -> int:
     return config.epochs + (SETS[config.data].more if is_student else 0)
 
 
-def optimizer(config: DigitsConfig, steps: int) -> keras.optimizers.Optimizer:
+def optimizer(
+    config: DigitsConfig, steps: int, is_student: bool = False
+) -> keras.optimizers.Optimizer:
     """Returns SGD with momentum; its rate falls by steps of a teacher's epochs."""
+    first = (config.student_rate if is_student else 0.0) or config.rate
     total, falls = config.epochs * steps, SETS[config.data].falls
     bounds = [max(int(share * total), 1) for share in falls]
-    rates = [config.rate * 0.1**fall for fall in range(len(falls) + 1)]
+    rates = [first * 0.1**fall for fall in range(len(falls) + 1)]
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay(bounds, rates)
     return Momentum(schedule, momentum=_MOMENTUM)
 

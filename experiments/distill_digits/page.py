@@ -27,17 +27,23 @@ ABOUT = About(
 )
 _TEACHERS = (_SMALL, _command("rivals", "1,2,3"), _command("further", "1"))
 _PAPER = {
-    "cifar100": "paper",
-    "tiny-imagenet": "paper-tiny",
-    "imagenet": "paper-imagenet",
+    "cifar100": ("paper", "paper-shufflenet", "paper-methods"),
+    "tiny-imagenet": ("paper-tiny",),
+    "imagenet": ("paper-imagenet",),
 }
 _ALONE = "python -m experiments.distill_digits --preset={preset}"
 _MADE_BY: MadeBy = {
     **{
-        data: f"{_command(preset, '1')} --project_steps=0 --data_dir=DATA"
-        for data, preset in _PAPER.items()
+        f"{data}-{name}": tuple(
+            f"{_command(preset, '1,2,3')} --project_steps=0 --data_dir=DATA"
+            for preset in presets
+        )
+        for data, presets in _PAPER.items()
+        for name in ("students", "fidelity", "uncertainty", "methods")
     },
-    "projected": tuple(_ALONE.format(preset=preset) for preset in _PAPER.values()),
+    "projected": tuple(
+        _ALONE.format(preset=preset) for own in _PAPER.values() for preset in own
+    ),
     "students": (*_TEACHERS, _command("resnet8", "1,2,3,4,5")),
     "fidelity": (*_TEACHERS, _command("resnet8", "1,2,3,4,5")),
     "uncertainty": _TEACHERS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,20 +32,18 @@ def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
     found = {}
-    projected = [row for row in rows if row["role"] == "projected"]
-    everything, rows = rows, of_data(rows, "digits")
-    kd = students_of(rows, "kd")
-    if kd:
-        found["students"] = teachers_and_students(rows)
-        found["fidelity"] = fidelities(kd)
-    if any(row["role"] == "teacher" for row in rows):
-        found["uncertainty"] = uncertainty(rows)
-    if any(row["method"] not in ("", "kd", "alone") for row in rows):
-        found["methods"] = methods(rows)
     for data in SETS:
-        own = of_data(everything, data)
-        if data != "digits" and students_of(own, "kd"):
-            found[data] = teachers_and_students(own)
+        own = of_data(rows, data)
+        start = "" if data == "digits" else f"{data}-"
+        kd = students_of(own, "kd")
+        if kd:
+            found[f"{start}students"] = teachers_and_students(own)
+            found[f"{start}fidelity"] = fidelities(kd)
+        if any(row["role"] == "teacher" for row in own):
+            found[f"{start}uncertainty"] = uncertainty(own)
+        if any(row["method"] not in ("", "kd", "alone") for row in own):
+            found[f"{start}methods"] = methods(own)
+    projected = [row for row in rows if row["role"] == "projected"]
     if projected:
         found["projected"] = projections(projected)
     return found
@@ -75,6 +74,15 @@ def accuracies(rows: Sequence[Row], name: str = "accuracy") -> dict[int, float]:
     return {row["seed"]: 100 * row["test"][name] for row in rows if name in row["test"]}
 
 
+def teachers_of(rows: Sequence[Row], arm: str, network: str) -> list[Row]:
+    """Returns teachers of a kind and a network."""
+    return [
+        row
+        for row in rows
+        if (row["role"], row["teacher"], row["network"]) == ("teacher", arm, network)
+    ]
+
+
 def less(own: Mapping[int, float], base: Mapping[int, float]) -> str:
     """Returns the paired difference over the seeds that both have."""
     pairs = [(own[seed], base[seed]) for seed in own if seed in base]
@@ -86,10 +94,13 @@ def teachers_and_students(rows: Sequence[Row]) -> str:
     lines = []
     data = rows[0]["data"]
     has_five = any("top5" in row["test"] for row in rows)
-    for network in distinct(row["network"] for row in rows if row["method"] == "kd"):
+    for network, of in _pairs(rows):
         own = [row for row in rows if row["network"] == network]
+        taught = [row for row in own if row["teacher_network"] == of]
         kd = {
-            arm: accuracies([r for r in students_of(own, "kd") if r["teacher"] == arm])
+            arm: accuracies(
+                [row for row in students_of(taught, "kd") if row["teacher"] == arm]
+            )
             for arm in TEACHERS
         }
         alone = accuracies(students_of(own, "alone"))
@@ -112,10 +123,8 @@ def teachers_and_students(rows: Sequence[Row]) -> str:
         for arm, found in kd.items():
             if not found:
                 continue
-            teachers = [
-                r for r in rows if r["role"] == "teacher" and r["teacher"] == arm
-            ]
-            students = [r for r in students_of(own, "kd") if r["teacher"] == arm]
+            teachers = teachers_of(rows, arm, of)
+            students = [r for r in students_of(taught, "kd") if r["teacher"] == arm]
             of_teacher = accuracies(teachers)
             lines.append(
                 (
@@ -145,6 +154,13 @@ def teachers_and_students(rows: Sequence[Row]) -> str:
     return table(titles, lines, (0, 1))
 
 
+def _pairs(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Returns networks of students and of their teachers."""
+    return distinct(
+        (row["network"], row["teacher_network"]) for row in students_of(rows, "kd")
+    )
+
+
 _FIVE = (
     "teacher, top 5, %",
     "student, top 5, %",
@@ -165,12 +181,14 @@ def _five(
 def uncertainty(rows: Sequence[Row]) -> str:
     """Returns calibration of teachers, before and after a temperature (Table 2.3)."""
     lines = []
-    for arm in TEACHERS:
-        own = [r for r in rows if r["role"] == "teacher" and r["teacher"] == arm]
+    networks = distinct(row["network"] for row in rows if row["role"] == "teacher")
+    for network, arm in itertools.product(networks, TEACHERS):
+        own = teachers_of(rows, arm, network)
         if not own:
             continue
         lines.append(
             (
+                network,
                 arm,
                 len(own),
                 *(
@@ -179,10 +197,11 @@ def uncertainty(rows: Sequence[Row]) -> str:
                     for name in ("ece", "nll")
                 ),
                 with_deviation([row["temperature"] for row in own]),
-                " / ".join(published.UNCERTAINTY.get(arm, ())),
+                published.uncertainty(own[0]["data"], network, arm),
             )
         )
     titles = (
+        "network",
         "teacher",
         "seeds",
         "ECE",
@@ -192,7 +211,7 @@ def uncertainty(rows: Sequence[Row]) -> str:
         "temperature",
         "the paper, these four",
     )
-    return table(titles, lines)
+    return table(titles, lines, (0, 1))
 
 
 def fidelities(rows: Sequence[Row]) -> str:
@@ -211,7 +230,7 @@ def fidelities(rows: Sequence[Row]) -> str:
                         len(own),
                         with_deviation(shares),
                         with_deviation(kl, 3),
-                        published.FIDELITY.get(arm, ""),
+                        published.fidelity(own[0]["data"], network, arm),
                     )
                 )
     titles = (
@@ -226,8 +245,9 @@ def fidelities(rows: Sequence[Row]) -> str:
 
 
 def methods(rows: Sequence[Row]) -> str:
-    """Returns students by method, of two teachers (Table B.2)."""
-    own = [row for row in rows if row["network"] == _MAIN_STUDENT] or list(rows)
+    """Returns the first student by method, of two teachers (Table B.2)."""
+    first = next(row["network"] for row in rows if row["method"] not in ("", "alone"))
+    own = [row for row in rows if row["network"] == first]
     arms = [arm for arm in TEACHERS if any(r["teacher"] == arm for r in own)]
     arms = [arm for arm in arms if arm in (_BASE, "soteacher-authors")]
     lines = []

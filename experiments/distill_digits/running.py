@@ -49,7 +49,8 @@ class DigitsRun(NamedTuple):
             end = f"{self.config.data}-{end}"
         if not self.method:
             return f"teacher-{self.teacher}-{self.network}-{end}"
-        of = f"-of-{self.teacher}" if self.teacher else ""
+        network = self.config.teacher_network
+        of = f"-of-{self.teacher}-{network}" if self.teacher else ""
         return f"{self.network}-{self.method}{of}-{end}"
 
     @property
@@ -104,7 +105,8 @@ def _projected(config: DigitsConfig, seed: int) -> Run:
         }
 
     needs = ("name", "role", "hours")
-    return Run(f"project-{config.data}", settings, lambda: None, timed, needs)
+    name = "-".join(("project", config.data, *config.networks))
+    return Run(name, settings, lambda: None, timed, needs)
 
 
 def _may_teach(teacher: str, method: str) -> bool:
@@ -151,6 +153,7 @@ def _train(run: DigitsRun, data: Parts, folder: pathlib.Path) -> dict[str, Any]:
         "command": command_of(GRID, run.config, run.seed, **chosen),
         "role": "student" if run.method else "teacher",
         **{name: getattr(run, name) for name in ("teacher", "method", "network")},
+        "teacher_network": run.config.teacher_network if run.teacher else "",
         "seed": run.seed,
         "data": run.config.data,
         **found,

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 import scipy.special
 
 from experiments.distill_digits import fitting
@@ -20,7 +21,7 @@ from experiments.distill_digits.config import (
 from experiments.distill_digits.data import Parts
 from experiments.distill_digits.teachers import ANCHORS, MODEL
 from rlm_tf import load_model
-from rlm_tf.distillation import TaughtStrategy, recipe
+from rlm_tf.distillation import Recipe, TaughtStrategy, recipe
 from rlm_tf.evaluation import fidelity, fit_temperature
 from rlm_tf.models import (
     CrossFittedTeacher,
@@ -72,7 +73,7 @@ def train(
             epochs=config.epochs,
             l2=config.weight_decay,
         )
-        alone.compile(fitting.optimizer(config, batches.steps))
+        alone.compile(fitting.optimizer(config, batches.steps, is_student=True))
         rows = fitting.fit(
             alone, batches, config, data, folder, [], [], is_student=True
         )
@@ -83,14 +84,8 @@ def train(
         found = fit_temperature(held, data.labels("valid")).temperature
         # Where all or none are right it is 0 or infinite.
         teacher = calibrated_teacher(teacher, float(np.clip(found, *_TEMPERATURES)))
-    arm = _arm_of(place)
-    chosen = recipe(
-        "kd" if method in ("rco", "calibrated") else method,
-        "soteacher" if arm in SOTEACHERS else "standard",
-        labels=data.labels("train"),
-        negatives=config.negatives,
-        warm_up=int(WARM_UP * config.epochs * batches.steps),
-        seed=seed,
+    chosen = recipe_of(
+        config, method, _arm_of(place), data.labels("train"), batches.steps, seed
     )
     began = time.perf_counter()
     if chosen.first_losses:
@@ -126,6 +121,34 @@ def train(
     }
 
 
+def recipe_of(
+    config: DigitsConfig,
+    method: str,
+    arm: str,
+    labels: npt.ArrayLike,
+    steps: int,
+    seed: int,
+) -> Recipe:
+    """Returns losses and weights of a method.
+
+    Args:
+        config: The settings.
+        method: Of `METHODS`, but `alone`.
+        arm: The teacher.
+        labels: Of all training examples.
+        steps: Of an epoch.
+        seed: Of CRD's negatives.
+    """
+    return recipe(
+        "kd" if method in ("rco", "calibrated") else method,
+        "soteacher" if arm in SOTEACHERS else "standard",
+        labels=labels,
+        negatives=config.negatives,
+        warm_up=int(WARM_UP * config.epochs * steps),
+        seed=seed,
+    )
+
+
 def compiled(
     config: DigitsConfig,
     teacher: Any,
@@ -142,7 +165,7 @@ def compiled(
         student_weight=student_weight,
         l2=config.weight_decay,
     )
-    model.compile(fitting.optimizer(config, steps))
+    model.compile(fitting.optimizer(config, steps, is_student=True))
     return model
 
 

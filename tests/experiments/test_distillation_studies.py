@@ -72,6 +72,18 @@ def test_a_rate_that_falls_counts_at_once():
         np.testing.assert_allclose(variable, expected, rtol=1e-5)
 
 
+def test_students_may_have_a_rate_of_their_own():
+    config = DIGITS["paper-shufflenet"]
+    teacher, student = (
+        fitting.optimizer(config, 3, is_student=own).learning_rate
+        for own in (False, True)
+    )
+    assert float(teacher) == pytest.approx(0.05)
+    assert float(student) == pytest.approx(0.01)
+    own = fitting.optimizer(DIGITS["small"], 3, is_student=True).learning_rate
+    assert float(own) == pytest.approx(0.05)
+
+
 def test_images_of_folders_are_read_as_they_are_needed(tmp_path, monkeypatch):
     monkeypatch.setenv("RLM_DATA_DIR", str(tmp_path))
     for split, number in (("train", 5), ("val", 2)):
@@ -93,23 +105,30 @@ def test_images_of_folders_are_read_as_they_are_needed(tmp_path, monkeypatch):
 
 
 @pytest.mark.landing
-@pytest.mark.parametrize("preset", ["paper", "paper-tiny"])
+@pytest.mark.parametrize(
+    "preset", ["paper", "paper-tiny", "paper-shufflenet", "paper-methods"]
+)
 def test_hours_of_the_published_schedules(preset, monkeypatch):
     config = DIGITS[preset]
     tiny = {name: {"depth": 10, "widen": 1} for name in NETWORKS}
     monkeypatch.setattr(fitting, "NETWORKS", tiny)
-    config = dataclasses.replace(config, batch_size=2, project_steps=1)
+    # Of many methods those whose steps need more than features.
+    few = [each for each in config.methods if each in ("alone", "kd", "crd", "rco")]
+    config = dataclasses.replace(
+        config, batch_size=2, project_steps=1, methods=tuple(few)
+    )
     (run,) = digits_runs(config, [1])
-    assert run.name == f"project-{config.data}"
+    assert run.name == "-".join(("project", config.data, *config.networks))
     found = projecting.project(config, 1)
-    student = f"{config.networks[0]}, kd"
+    student = f"{config.networks[0]}, {config.methods[-1]}"
     epochs = config.epochs + (10 if preset == "paper-tiny" else 0)
     steps = -(-config.examples // 2) * epochs
     expected = steps * found["step_seconds"][student] / 3600
     assert found["hours"][student] == pytest.approx(expected)
     row = {"name": "project", "role": "projected", "data": config.data, **found}
     table = digits_report.tables([row])["projected"]
-    assert f"| {config.data} | teacher, soteacher-authors |" in table
+    of = f"teacher {config.teacher_network}, soteacher-authors"
+    assert f"| {config.data} | {of} |" in table
 
 
 @pytest.mark.parametrize("name", ["shufflenet-v2", "resnet18", "resnet32x4"])
@@ -124,14 +143,14 @@ def test_runs_are_teachers_and_then_their_students():
     names = [run.name for run in digits_runs(DIGITS["small"], [1])]
     assert names[0] == "teacher-standard-wrn-16-2-seed1" and len(names) == 11
     assert names[5] == "wrn-16-1-alone-seed1"
-    assert names[-1] == "wrn-16-1-kd-of-soteacher-authors-seed1"
+    assert names[-1] == "wrn-16-1-kd-of-soteacher-authors-wrn-16-2-seed1"
     names = [run.name for run in digits_runs(DIGITS["methods"], [1])]
     assert len(names) == 14 and not any(name.startswith("teacher") for name in names)
     config = dataclasses.replace(
         DIGITS["methods"], teachers=("cross-fitted",), methods=("kd", "at")
     )
     assert [run.name for run in digits_runs(config, [1])] == [
-        "wrn-16-1-kd-of-cross-fitted-seed1"
+        "wrn-16-1-kd-of-cross-fitted-wrn-16-2-seed1"
     ]
     # What a run is does not depend on the list that it is in.
     small, alone = (
@@ -152,6 +171,7 @@ def _row(role, teacher, method, network, seed, accuracy):
         "teacher": teacher,
         "method": method,
         "network": network,
+        "teacher_network": "wrn-16-2" if method not in ("", "alone") else "",
         "seed": seed,
         "data": "digits",
         "test": scores,
@@ -180,11 +200,22 @@ def test_tables_of_digits(tmp_path):
     assert (tmp_path / "students.png").exists()
     # Beside other images stand their own numbers.
     tiny = [
-        {**row, "data": "tiny-imagenet", "network": "resnet18"}
-        | {"test": {**row["test"], "top5": 0.85}}
+        {
+            **row,
+            "data": "tiny-imagenet",
+            "network": "resnet34" if row["role"] == "teacher" else "resnet18",
+            "teacher_network": "resnet34" if row["teacher_network"] else "",
+            "test": {**row["test"], "top5": 0.85},
+        }
         for row in rows
     ]
-    lines = digits_report.tables(tiny)["tiny-imagenet"].splitlines()
+    # Rows of both at once: each set has its own tables.
+    both = digits_report.tables([*rows, *tiny])
+    assert {name: both[name] for name in found} == found
+    assert "| 71.33 ± 0.07 |" in both["tiny-imagenet-fidelity"]
+    assert "| 0.107 / 1.601 / 0.043 / 1.574 |" in both["tiny-imagenet-uncertainty"]
+    assert "| 76.16 ± 0.14 |" in found["fidelity"]
+    lines = digits_report.tables(tiny)["tiny-imagenet-students"].splitlines()
     assert lines[3].endswith(
         "| 64.94 ± 0.32 | 66.19 ± 0.17 | 85.00 ± 0.00 | 85.00 ± 0.00 | 84.33 ± 0.40 "
         "| 85.74 ± 0.21 |"
