@@ -340,7 +340,8 @@ def lumped_kd(
         student_logits=(student, "... K"),
     )
     size = tf.shape(student)[-1]
-    probs = LumpedProbs(*(tf.reshape(x, [-1, tf.shape(x)[-1]]) for x in (ids, log_p)))
+    ids_of_rows, log_p = (tf.reshape(x, [-1, tf.shape(x)[-1]]) for x in (ids, log_p))
+    probs = LumpedProbs.of_words(ids_of_rows, log_p, size)
     found = lumped_divergence(tf.reshape(student, [-1, size]), probs)
     loss = temperature**2 * found.loss
     rest = tf.exp(tf.stop_gradient(found.log_rest))

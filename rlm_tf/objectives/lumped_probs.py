@@ -28,10 +28,22 @@ class LumpedProbs(NamedTuple):
     Attributes:
         words: Int `[N, k]`, without repetition within a row.
         log_probs: `[N, k]`, their log-probabilities.
+        log_rest: `[N]`, that of the lump; minus infinity where there is no other word.
     """
 
     words: tf.Tensor
     log_probs: tf.Tensor
+    log_rest: tf.Tensor
+
+    @classmethod
+    def of_words(
+        cls, words: tf.Tensor, log_probs: tf.Tensor, size: int | tf.Tensor
+    ) -> LumpedProbs:
+        """Returns rows whose lump has what their words leave, of `size` words."""
+        left = tf.maximum(1 - tf.reduce_sum(tf.exp(log_probs), axis=1), 0)
+        # What rounding leaves where there is no other word.
+        left = tf.where(tf.shape(words)[1] < size, left, tf.zeros_like(left))
+        return cls(words, log_probs, safe_log(left))
 
     def places(self) -> tf.Tensor:
         """Returns row and word of each entry, int64 `[N k, 2]`."""
@@ -40,21 +52,22 @@ class LumpedProbs(NamedTuple):
         rows = tf.broadcast_to(rows, tf.shape(words))
         return tf.reshape(tf.stack([rows, words], axis=-1), [-1, 2])
 
-    def rest(self, size: int | tf.Tensor) -> tf.Tensor:
-        """Returns the lump's probability `[N]` where there are `size` words."""
-        left = tf.maximum(1 - tf.reduce_sum(tf.exp(self.log_probs), axis=1), 0)
-        # What rounding leaves where there is no other word.
-        return tf.where(tf.shape(self.words)[1] < size, left, tf.zeros_like(left))
+    def rest(self) -> tf.Tensor:
+        """Returns the lump's probability, `[N]`."""
+        return tf.exp(self.log_rest)
 
     def constant(self, dtype: tf.DType) -> LumpedProbs:
         """Returns the same in a dtype, without a gradient."""
-        return self._replace(log_probs=tf.stop_gradient(tf.cast(self.log_probs, dtype)))
+        log_probs, log_rest = (
+            tf.stop_gradient(tf.cast(x, dtype)) for x in (self.log_probs, self.log_rest)
+        )
+        return self._replace(log_probs=log_probs, log_rest=log_rest)
 
-    def entropy(self, size: int | tf.Tensor) -> tf.Tensor:
+    def entropy(self) -> tf.Tensor:
         """Returns `-sum p ln p`, nats, `[N]`, of the words and the lump."""
-        probs, rest = tf.exp(self.log_probs), self.rest(size)
-        own = tf.reduce_sum(multiply_no_nan_log(probs, self.log_probs), axis=1)
-        return -own - multiply_no_nan_log(rest, safe_log(rest))
+        own = multiply_no_nan_log(tf.exp(self.log_probs), self.log_probs)
+        of_rest = multiply_no_nan_log(self.rest(), self.log_rest)
+        return -tf.reduce_sum(own, axis=1) - of_rest
 
 
 class LumpedLoss(NamedTuple):
@@ -78,8 +91,7 @@ def lumped_cross_entropy(logits: tf.Tensor, probs: LumpedProbs) -> LumpedLoss:
     """
     top, log_rest = _log_shares(logits, probs)
     loss = -tf.reduce_sum(multiply_no_nan_log(tf.exp(probs.log_probs), top), axis=1)
-    rest = probs.rest(tf.shape(logits)[1])
-    return LumpedLoss(loss - multiply_no_nan_log(rest, log_rest), log_rest)
+    return LumpedLoss(loss - multiply_no_nan_log(probs.rest(), log_rest), log_rest)
 
 
 def lumped_divergence(logits: tf.Tensor, probs: LumpedProbs) -> LumpedLoss:
@@ -90,8 +102,7 @@ def lumped_divergence(logits: tf.Tensor, probs: LumpedProbs) -> LumpedLoss:
         probs: p, likewise.
     """
     top, log_rest = _log_shares(logits, probs)
-    of_rest = safe_log(probs.rest(tf.shape(logits)[1]))
-    log_p = tf.concat([probs.log_probs, of_rest[:, tf.newaxis]], axis=1)
+    log_p = tf.concat([probs.log_probs, probs.log_rest[:, tf.newaxis]], axis=1)
     log_q = tf.concat([top, log_rest[:, tf.newaxis]], axis=1)
     return LumpedLoss(divergence(log_p, log_q), log_rest)
 
@@ -127,7 +138,7 @@ class LumpedTargets:
         self._is_half = is_half
         self._probs = probs.constant(logits.dtype)
         self._places = self._probs.places()
-        self._rest = self._probs.rest(tf.shape(logits)[1])
+        self._rest = self._probs.rest()
         self._top = tf.exp(self._probs.log_probs)
         self._logits = logits
         chosen = tf.gather(logits, self._probs.words, batch_dims=1)

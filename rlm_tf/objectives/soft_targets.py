@@ -30,6 +30,15 @@ from rlm_tf.restricted.sparse_probs import SparseProbs
 
 # Distributions `[N, V]`, sparse ones, or lumped ones.
 Distributions: TypeAlias = tf.Tensor | SparseProbs | LumpedProbs
+# Their axes.
+_SPARSE_AXES = {
+    "shares": "N K",
+    "bases": "K V",
+    "rows": "E",
+    "words": "E",
+    "values": "E",
+}
+_LUMPED_AXES = {"words": "N k", "log_probs": "N k", "log_rest": "N"}
 
 
 class SoftTargetLoss(NamedTuple):
@@ -249,17 +258,9 @@ def _constant(
 
 
 def _check(function: str, probs: Distributions, **arrays: Any) -> None:
-    if isinstance(probs, SparseProbs):
-        letters = {
-            "shares": "N K",
-            "bases": "K V",
-            "rows": "E",
-            "words": "E",
-            "values": "E",
-        }
-        given = {name: (getattr(probs, name), axes) for name, axes in letters.items()}
-    elif isinstance(probs, LumpedProbs):
-        given = {name: (getattr(probs, name), "N k") for name in probs._fields}
+    if isinstance(probs, SparseProbs | LumpedProbs):
+        axes = _SPARSE_AXES if isinstance(probs, SparseProbs) else _LUMPED_AXES
+        given = {name: (getattr(probs, name), own) for name, own in axes.items()}
     else:
         given = {"probs": (probs, "N V")}
     check_shapes(function, **arrays, **given)

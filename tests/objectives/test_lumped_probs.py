@@ -21,7 +21,8 @@ def _case(rng, k):
     words = np.argsort(-full, axis=1)[:, :k]
     log_probs = np.log(np.take_along_axis(full, words, axis=1))
     operands = [rng.normal(size=shape) for shape in ([_N, _D], [_V, _D], [_V])]
-    return operands, rng.integers(0, _V, _N), LumpedProbs(words, tf.constant(log_probs))
+    probs = LumpedProbs.of_words(words, tf.constant(log_probs), _V)
+    return operands, rng.integers(0, _V, _N), probs
 
 
 def _naive(logits, probs):
@@ -85,7 +86,7 @@ def test_rows_of_every_scale(rng):
         # An identity for a kernel: the gradient to the features is that of logits.
         for share, dtype, atol in ((0.0, tf.float64, 1e-11), (0.5, tf.float32, 2e-6)):
             z = tf.constant(logits, dtype)
-            own = LumpedProbs(probs.words, tf.cast(probs.log_probs, dtype))
+            own = probs.constant(dtype)
             with tf.GradientTape() as tape:
                 tape.watch(z)
                 found = linear_cross_entropy_with_soft_targets(
@@ -100,18 +101,18 @@ def test_rows_of_every_scale(rng):
 
 def test_entropy_is_the_least_cross_entropy(rng):
     _, targets, probs = _case(rng, 4)
-    rest = probs.rest(_V).numpy()
+    rest = probs.rest().numpy()
     log_q = np.log(np.repeat(rest[:, None] / (_V - 4), _V, axis=1))
     np.put_along_axis(log_q, probs.words, probs.log_probs.numpy(), axis=1)
     found = cross_entropy_with_soft_targets(tf.constant(log_q), targets, probs)
-    np.testing.assert_allclose(found.soft, probs.entropy(_V), rtol=1e-12)
+    np.testing.assert_allclose(found.soft, probs.entropy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("linear", [True, False])
 def test_softmax_that_gives_the_lump_nothing(linear):
     # The lump has less than a float32 can tell beside the word 0.
     bias = tf.constant([200.0, 0.0, 0.0])
-    probs = LumpedProbs(np.array([[0]]), tf.math.log([[0.5]]))
+    probs = LumpedProbs.of_words(np.array([[0]]), tf.math.log([[0.5]]), 3)
     with tf.GradientTape() as tape:
         tape.watch(bias)
         if linear:

@@ -320,7 +320,7 @@ class LanguageDistillation(WrappedLanguageModel):
             )
         weights = flat_weights(targets, sample_weight)
         found = teacher.at(tf.reshape(places, [-1]), targets, weights > 0)
-        return Said(found, weights, teacher.vocabulary_size)
+        return Said(found, weights)
 
     def _strategy_term(
         self, strategy: Strategy, said: Said, logits: tf.Tensor, targets: tf.Tensor

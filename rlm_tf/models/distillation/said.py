@@ -14,18 +14,11 @@ class Said:
     Args:
         given: Log-probabilities `[N, V]`, or lumped ones.
         weights: `[N]`, what each token counts.
-        size: V of lumped ones.
     """
 
-    def __init__(
-        self,
-        given: tf.Tensor | LumpedProbs,
-        weights: tf.Tensor,
-        size: int | None = None,
-    ) -> None:
+    def __init__(self, given: tf.Tensor | LumpedProbs, weights: tf.Tensor) -> None:
         self.given = given
         self.weights = weights
-        self._size = size
 
     def probs(self) -> tf.Tensor | LumpedProbs:
         """Returns what `joint_soft` takes."""
@@ -35,6 +28,6 @@ class Said:
     def entropy(self) -> tf.Tensor:
         """Returns `-sum p ln p`, `[N]`, nats."""
         if isinstance(self.given, LumpedProbs):
-            return self.given.entropy(self._size)
+            return self.given.entropy()
         own = multiply_no_nan_log(tf.exp(self.given), self.given)
         return -tf.reduce_sum(own, axis=-1)

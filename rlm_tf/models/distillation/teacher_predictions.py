@@ -24,9 +24,11 @@ from rlm_tf.models.distillation.language_teachers import (
     mean_of_samples,
     teachers_of,
 )
+from rlm_tf.objectives.divergences import log_sum
 from rlm_tf.objectives.lumped_probs import LumpedProbs
 
-_SETTINGS, _ARRAYS = "predictions.json", ("words", "log_probs", "targets")
+_SETTINGS = "predictions.json"
+_ARRAYS = ("words", "log_probs", "log_rest", "targets")
 # Contexts of a restricted model that are looked up at once.
 _ROWS = 1024
 
@@ -35,8 +37,8 @@ class TeacherPredictions:
     """The k most probable words of each token of a text, in memory-mapped files.
 
     So a teacher, or an ensemble of many, costs its students one pass over the text, and
-    then no more than their own softmax. All other words are one lump, which has what is
-    left: `objectives.distillation.lumped_kd`.
+    then no more than their own softmax. All other words are one lump, whose probability
+    is stored, too: `objectives.distillation.lumped_kd`.
 
     Args:
         path: A folder that `write` made.
@@ -67,9 +69,9 @@ class TeacherPredictions:
             self.vocabulary_size = int(found["vocabulary_size"])
             self.k = int(found["k"])
             self.temperature = float(found["temperature"])
-            self._words, self._log_probs, self._targets = (
+            self._arrays = [
                 np.load(self.path / f"{name}.npy", mmap_mode="r") for name in _ARRAYS
-            )
+            ]
         except (OSError, ValueError, KeyError) as error:
             raise ValueError(
                 f"{type(self).__name__}: {self.path} is damaged ({error}); remove it, "
@@ -166,10 +168,11 @@ class TeacherPredictions:
             )
         number = sum(each.num_tokens for each in parts)
         with _written_beside(name, pathlib.Path(path)) as folder:
-            for array, own in zip(
-                _ARRAYS, ("_words", "_log_probs", "_targets"), strict=True
+            for array, values in zip(
+                _ARRAYS,
+                zip(*(each._arrays for each in parts), strict=True),
+                strict=True,
             ):
-                values = [getattr(each, own) for each in parts]
                 np.save(folder / f"{array}.npy", np.concatenate(values))
             _write_settings(folder, number, *kinds.pop())
         return cls(path)
@@ -198,8 +201,9 @@ class TeacherPredictions:
         )
         with tf.control_dependencies(known):
             safe = tf.where(inside, places, tf.zeros_like(places))
-        words, log_probs, own = tf.numpy_function(
-            self._rows, [safe], [tf.int32, tf.float32, tf.int32], stateful=False
+        kinds = [tf.int32, tf.float32, tf.float32, tf.int32]
+        words, log_probs, log_rest, own = tf.numpy_function(
+            self._rows, [safe], kinds, stateful=False
         )
         same = (own == tf.cast(targets, tf.int32)) | ~counts
         differing = tf.reduce_min(tf.where(same, places.dtype.max, places))
@@ -212,10 +216,11 @@ class TeacherPredictions:
         with tf.control_dependencies(checks):
             words = tf.ensure_shape(words, [places.shape[0], self.k])
             log_probs = tf.ensure_shape(log_probs, [places.shape[0], self.k])
-            return LumpedProbs(tf.identity(words), log_probs)
+            log_rest = tf.ensure_shape(log_rest, [places.shape[0]])
+            return LumpedProbs(tf.identity(words), log_probs, log_rest)
 
-    def _rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._words[places], self._log_probs[places], self._targets[places]
+    def _rows(self, places: np.ndarray) -> list[np.ndarray]:
+        return [each[places] for each in self._arrays]
 
 
 @contextlib.contextmanager
@@ -252,14 +257,19 @@ def _write(
             k = min(k, size)
             arrays = [
                 np.lib.format.open_memmap(
-                    folder / f"{array}.npy", "w+", dtype, (number, k)
+                    folder / f"{array}.npy", "w+", dtype, (number, *shape)
                 )
-                for array, dtype in zip(_ARRAYS, (np.int32, np.float32), strict=False)
+                for array, (dtype, shape) in zip(
+                    _ARRAYS,
+                    ((np.int32, [k]), (np.float32, [k]), (np.float32, [])),
+                    strict=False,
+                )
             ]
-        top, words = _top(log_probs, k, temperature)
-        if np.isnan(top).any():
+        found = _lumped(log_probs, k, temperature)
+        if np.isnan(found[1]).any():
             raise ValueError(f"{name}: predictions of the teacher are not finite.")
-        arrays[0][places], arrays[1][places] = words, top
+        for array, values in zip(arrays, found, strict=True):
+            array[places] = values
     for array in arrays or ():
         array.flush()
     np.save(folder / "targets.npy", batches.tokens().astype(np.int32))
@@ -278,13 +288,16 @@ def _write_settings(
     (folder / _SETTINGS).write_text(json.dumps(settings))
 
 
-def _top(
-    log_probs: tf.Tensor, k: int, temperature: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _lumped(log_probs: tf.Tensor, k: int, temperature: float) -> list[np.ndarray]:
+    """Returns words, their log-probabilities, and that of all others."""
     if temperature != 1.0:
         log_probs = tf.nn.log_softmax(log_probs / temperature)
     top, words = tf.math.top_k(log_probs, k)
-    return top.numpy(), words.numpy()
+    # Added up one by one: what a sure teacher's words leave of 1 would be rounding.
+    places = LumpedProbs(words, top, top[:, 0]).places()
+    without = tf.fill([tf.size(top)], tf.cast(-math.inf, log_probs.dtype))
+    log_rest = log_sum(tf.tensor_scatter_nd_update(log_probs, places, without))
+    return [each.numpy() for each in (words, top, log_rest)]
 
 
 def _predictions(

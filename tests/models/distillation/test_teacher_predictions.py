@@ -6,6 +6,7 @@ import contextlib
 
 import numpy as np
 import pytest
+import scipy.special
 import tensorflow as tf
 
 from rlm_tf import distillation as strategies
@@ -57,6 +58,23 @@ def test_stored_predictions_are_those_of_the_whole_text(tmp_path, several):
     np.testing.assert_allclose(dense, mean, atol=1e-5)
 
 
+def test_what_a_sure_teacher_leaves_is_not_rounding(tmp_path):
+    words = fixtures.stream()
+    model, temperature = model_of(8), 0.01
+    predictions = written(
+        tmp_path / "p", model, k=3, temperature=temperature, batch_size=1, window=400
+    )
+    found = predictions.at(np.arange(len(words)), words, np.ones(len(words), bool))
+    row = np.concatenate([[0], words[:-1]])[np.newaxis]
+    log_probs = log_probs_of(model, row)[0] / temperature
+    log_probs -= scipy.special.logsumexp(log_probs, axis=1, keepdims=True)
+    rest = np.sort(log_probs, axis=1)[:, :-3]
+    expected = scipy.special.logsumexp(rest, axis=1)
+    # Far below what 1 - sum of single precision can tell.
+    assert (expected < -20).any()
+    np.testing.assert_allclose(found.log_rest, expected, atol=2e-3)
+
+
 @pytest.mark.parametrize("order", [1, 3])
 def test_restricted_models_see_the_whole_text(tmp_path, order):
     teacher = fixtures.restricted_model(order).with_floor(0.1)
@@ -64,7 +82,8 @@ def test_restricted_models_see_the_whole_text(tmp_path, order):
     words = fixtures.stream()
     places = np.arange(20, 40)
     found = predictions.at(places, words[places], np.ones(20, bool))
-    for place, own, log_probs in zip(places, *found, strict=True):
+    for place, own, log_probs, log_rest in zip(places, *found, strict=True):
+        assert log_rest == -np.inf  # All words are stored.
         context = words[np.newaxis, place - order + 1 : place]
         probs = teacher.probs_numpy(context)[0]
         np.testing.assert_allclose(np.exp(log_probs), probs[own], atol=1e-6)
