@@ -20,7 +20,12 @@ _PLACE = "stage3"
 _T, _LOGIT_LOSSES = 4.0, ("kd", "standardised_kd", "dist")
 _MAP_LOSSES = ("attention", "activation_boundary")
 # Learn nothing themselves and remember nothing.
-_PLAIN = ("at", "sp", "rkd", "pkt", "nst", "dkd", "dist")
+_PLAIN = (
+    *("at", "sp", "rkd", "pkt", "nst", "dkd", "dist"),
+    *("reverse_kd", "generalised_jsd", "standardised_kd"),
+)
+# What CRD remembers of CIFAR-100, and compares an example with.
+_PUBLISHED = (50_000, 16_384)
 
 
 def measure_images(preset: Preset, rounds: int, seeds: tuple[int, ...]) -> Row:
@@ -50,9 +55,15 @@ def measure_images(preset: Preset, rounds: int, seeds: tuple[int, ...]) -> Row:
         )
     ]
     kd = f"kd: {timings.text('kd')}"
+    titles = {
+        "crd": f"crd, {_NEGATIVES} negatives of {2 * preset.image_batch} examples",
+        "crd_published": "crd, {1:,} negatives of {0:,} examples".format(*_PUBLISHED),
+        "ab": "ab, its first stage",
+    }
     lines += [
         Line(
-            f"student's step, WRN-{depth}-1, {name}",
+            f"student's step, WRN-{depth}-1, "
+            f"{titles.get(name, name.replace('_', ' '))}",
             timings.text(name),
             kd,
             timings.ratio(name, "kd"),
@@ -282,19 +293,41 @@ def _teacher_step(preset: Preset, batches: list[Any], seed: int, plain: bool) ->
 
 
 def _student_step(preset: Preset, batches: list[Any], seed: int, name: str) -> Step:
-    from rlm_tf.distillation import recipe
     from rlm_tf.models import Distillation
 
     labels = np.concatenate([own for _, own in batches])
-    chosen = recipe(name, labels=labels, negatives=_NEGATIVES)
+    losses, student_weight = _losses(name, labels, seed)
     model = Distillation(
         _network(preset, 2, seed),
         _network(preset, 1, 10 + seed),
-        chosen.losses,
-        student_weight=chosen.student_weight,
+        losses,
+        student_weight=student_weight,
     )
     model.compile(_sgd())
     return train_function_step(model, batches)
+
+
+def _losses(name: str, labels: np.ndarray, seed: int) -> tuple[Any, float]:
+    """Returns strategies with their weights, and that of the labels."""
+    from rlm_tf.distillation import GeneralisedJSD, ReverseKD, StandardisedKD, recipe
+
+    others = {
+        "reverse_kd": ReverseKD(_T),
+        "generalised_jsd": GeneralisedJSD(0.5, _T),
+        "standardised_kd": StandardisedKD(_T),
+    }
+    if name in others:
+        return [(others[name], 0.5)], 0.5
+    negatives = _NEGATIVES
+    if name == "crd_published":
+        number, negatives = _PUBLISHED
+        more = np.random.default_rng(seed).integers(0, _CLASSES, number - len(labels))
+        name, labels = "crd", np.concatenate([labels, more])
+    found = recipe(name, labels=labels, negatives=negatives)
+    if found.first_losses:
+        # AB's own stage, before that of KD.
+        return found.first_losses, 0.0
+    return found.losses, found.student_weight
 
 
 def _strategy(name: str) -> Any:

@@ -142,7 +142,8 @@ class Preset:
     image_depth: int = 16
     image_methods: tuple[str, ...] = (
         *("at", "sp", "rkd", "pkt", "nst", "dkd", "dist"),
-        *("fitnet", "cc", "vid", "ft", "crd", "sskd"),
+        *("reverse_kd", "generalised_jsd", "standardised_kd"),
+        *("fitnet", "cc", "vid", "ft", "ab", "crd", "crd_published", "sskd"),
     )
     image_rounds: int = 9
     store_size: tuple[int, int, int] = (50_000, 100, 64)

@@ -166,11 +166,12 @@ def test_files_keep_what_was_prepared(make, tmp_path):
 
 
 @pytest.mark.landing
-def test_two_replicas_equal_one():
-    alone = _student(_views())
+@pytest.mark.parametrize("make", [_factors, _views])
+def test_two_replicas_equal_one(make):
+    alone = _student(make())
     alone.prepare([_X], epochs=1)
     with distribution.strategy("mirrored").scope():
-        shared = _student(_views())
+        shared = _student(make())
     shared.set_weights(alone.get_weights())
     data = tf.data.Dataset.from_tensor_slices((_X, _LABELS)).batch(6)
     logs = [m.fit(data, epochs=2, verbose=0).history for m in (alone, shared)]
