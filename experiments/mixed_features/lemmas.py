@@ -13,14 +13,21 @@ from rlm_tf.evaluation import feature_minimiser
 
 _COUNTS = (100, 300, 1000, 3000, 10_000, 30_000)
 _DRAWS = 20
+# N where the numbers of features and patches vary.
+SIZES_COUNT = 1000
 _FEATURES, _PATCHES = (2, 5, 10, 20), (1, 2, 3)
 _CLASSES = 3
 
 
 def curves(noise: float) -> dict[str, Any]:
-    """Returns the numbers of Lemmas 4 and 5 and of Theorem 2."""
+    """Returns the numbers of Lemmas 4 and 5 and of Theorem 2, as their tables show."""
     return {
         "lemma_4": _convergence(noise),
+        "lemma_4_sizes": [
+            _deviation(features, patches)
+            for features in _FEATURES
+            for patches in _PATCHES
+        ],
         "lemma_5": [
             _residual(features, patches)
             for features in _FEATURES
@@ -98,6 +105,36 @@ def _convergence(noise: float) -> list[dict[str, float]]:
             apart.append(float(np.abs(found - limit).sum(axis=1).mean()))
         rows.append({"examples": count, "distance": float(np.mean(apart))})
     return rows
+
+
+def _deviation(features: int, patches: int) -> dict[str, float]:
+    """Returns how far labels are from the distributions that they were drawn from.
+
+    `mean` is the L1 distance between a feature's mean label and the mean distribution
+    of the same patches; `printed` has sums over inputs that contain the feature,
+    divided by the number of all inputs, as Lemma 4 has it. `tv` is the error of
+    predictions that follow (Theorem 2).
+    """
+    data = independent(features, patches)
+    found: dict[str, list[float]] = {"mean": [], "printed": [], "tv": []}
+    for draw in range(_DRAWS):
+        sample = data.sample(SIZES_COUNT, draw)
+        apart = np.eye(_CLASSES)[sample.labels] - sample.probs
+        inside = sample.features[:, :, None] == np.arange(features)
+        counts = inside.sum(axis=1)
+        # A feature that no input has says nothing.
+        seen = counts.sum(axis=0) > 0
+        mean = (counts.T @ apart)[seen] / counts.sum(axis=0)[seen, None]
+        printed = (counts > 0).T.astype(float) @ apart / SIZES_COUNT
+        said = feature_minimiser(
+            sample.features, sample.labels, features, data.num_classes
+        )
+        weights = np.full(SIZES_COUNT, 1 / SIZES_COUNT)
+        found["mean"].append(float(np.abs(mean).sum(axis=1).mean()))
+        found["printed"].append(float(np.abs(printed).sum(axis=1).mean()))
+        found["tv"].append(_error(said, sample.features, weights, sample.probs))
+    means = {name: float(np.mean(values)) for name, values in found.items()}
+    return {"features": features, "patches": patches, **means}
 
 
 def _errors(noise: float) -> list[dict[str, float]]:

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from experiments.kit.drawing import table, with_deviation
 from experiments.kit.paired import paired_difference
 from experiments.mixed_features import figures
+from experiments.mixed_features.lemmas import SIZES_COUNT
 
 Row = Mapping[str, Any]
 _BASE = "standard"
@@ -46,7 +47,9 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     if of_stage(rows, "noise"):
         found["noise"] = noise(of_stage(rows, "noise"))
     if of_stage(rows, "lemmas"):
-        found["convergence"], found["residual"] = lemmas(of_stage(rows, "lemmas")[0])
+        row = of_stage(rows, "lemmas")[0]
+        found["convergence"], found["residual"] = lemmas(row)
+        found["sizes"] = sizes(row)
     return found
 
 
@@ -291,6 +294,35 @@ def noise(rows: Sequence[Row]) -> str:
         "TV to the truth",
     )
     return table(titles, lines, (1,))
+
+
+def sizes(row: Row) -> str:
+    """Returns how labels deviate from their distributions, by features and patches."""
+    lines = []
+    for each in row["lemma_4_sizes"]:
+        share = SIZES_COUNT * each["patches"] / each["features"]
+        inverse = SIZES_COUNT * each["features"] / each["patches"]
+        lines.append(
+            (
+                each["features"],
+                each["patches"],
+                f"{each['mean']:.4f}",
+                f"{each['mean'] * share**0.5:.2f}",
+                f"{each['printed']:.4f}",
+                f"{each['printed'] * inverse**0.5:.2f}",
+                f"{each['tv']:.4f}",
+            )
+        )
+    titles = (
+        "features",
+        "patches",
+        "L1 of a feature's mean label to the mean distribution",
+        "times the root of N M / Z",
+        "as printed, over N",
+        "times the root of N Z / M",
+        "TV of predictions",
+    )
+    return table(titles, lines)
 
 
 def lemmas(row: Row) -> tuple[str, str]:

@@ -114,6 +114,27 @@ def test_lemmas_are_those_of_the_oracle():
     assert limit == pytest.approx(expected, abs=1e-9)
 
 
+def test_deviations_of_labels_by_loops(monkeypatch):
+    monkeypatch.setattr(lemmas, "_DRAWS", 1)
+    monkeypatch.setattr(lemmas, "SIZES_COUNT", 30)
+    found = lemmas._deviation(4, 2)
+    sample = lemmas.independent(4, 2).sample(30, 0)
+    mean, printed = [], []
+    for feature in range(4):
+        patches, inputs = [], np.zeros(3)
+        for own, label, probs in zip(
+            sample.features, sample.labels, sample.probs, strict=True
+        ):
+            apart = np.eye(3)[label] - probs
+            patches += [apart for each in own if each == feature]
+            inputs += apart * (feature in own)
+        mean.append(np.abs(np.mean(patches, axis=0)).sum())
+        printed.append(np.abs(inputs / 30).sum())
+    assert found["mean"] == pytest.approx(np.mean(mean))
+    assert found["printed"] == pytest.approx(np.mean(printed))
+    assert (found["features"], found["patches"]) == (4, 2) and 0 < found["tv"] < 1
+
+
 def test_numbers_of_lemma_6_by_hand():
     data = drawn(0, 2, 40, 0.3, 1)
     networks = PatchNetworks(2, (data.x.shape[-1], 4, 3), 0)
@@ -177,6 +198,7 @@ def test_mixed_features_from_end_to_end(tmp_path):
         "noise",
         "convergence",
         "residual",
+        "sizes",
     }
     for name in ("checkpoints", "lemmas", "noise", "sweep", "truth"):
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
