@@ -58,8 +58,8 @@ def distil(
         epochs: Passes over the training data, of each of both trainings.
         export: Folder of a SavedModel of the student, to be made.
         vocabulary: Of language models; a `Corpus` has its own. An export needs one.
-            Models do not keep their words, so that sizes alone are compared here; `rlm_tf
-            distil` compares words, which commands write beside models.
+            Models do not keep their words, so that sizes alone are compared here; the
+            command compares words, too, which are written beside models.
         optimizer: None: Adam at 0.001, of language models at 0.003. The rate of
             language models is halved after each epoch that does not gain on validation
             text; at the fourth one training ends.
