@@ -84,7 +84,7 @@ def run_grid(grid: Grid, about: str) -> None:
 
 def _run(grid: Grid) -> None:
     from experiments.kit import run_flags
-    from experiments.kit.run_list import finished_rows, run_all
+    from experiments.kit.run_list import by_name, finished_rows, run_all
 
     config = config_from_flags(grid.presets[FLAGS.preset])
     config.check()
@@ -92,7 +92,7 @@ def _run(grid: Grid) -> None:
         # Where all loaders look.
         os.environ["RLM_DATA_DIR"] = FLAGS.data_dir
     every = grid.function(grid.runs)(config, run_flags.seeds())
-    chosen = run_flags.runs_like({run.name: run for run in every}, FLAGS.only)
+    chosen = run_flags.runs_like(by_name(every), FLAGS.only)
     output, results = run_flags.folders()
     run_all([*chosen.values()], output, results, FLAGS.resume)
     # Nothing is written where all runs were done before.

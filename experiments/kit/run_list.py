@@ -34,6 +34,20 @@ class Run(NamedTuple):
     needs: Sequence[str] = ()
 
 
+def by_name(runs: Sequence[Run]) -> dict[str, Run]:
+    """Returns runs by their names.
+
+    Raises:
+        ValueError: If two have one name.
+    """
+    found = {run.name: run for run in runs}
+    if len(found) < len(runs):
+        names = [run.name for run in runs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the run {twice} is named twice.")
+    return found
+
+
 def run_all(
     runs: Sequence[Run], output: pathlib.Path, results: Rows, resume: bool
 ) -> list[dict[str, Any]]:
@@ -54,10 +68,7 @@ def run_all(
         BlockingIOError: If another process makes a run.
         TrainingDivergedError: After the other runs, if one has diverged.
     """
-    names = [run.name for run in runs]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the run {name} is named twice.")
+    by_name(runs)
     run_workers.follow(lambda number: _follow(runs[number], output))
     if resume:
         for run in runs:

@@ -53,7 +53,22 @@ class Training(NamedTuple):
 EPOCHS, RATES, DECAYS = (2, 4, 8), (0.003, 0.01), (0.0, 0.3)
 _FIRST = Training(4, 0.01, 0.0, 0.0)
 CHOSEN: Mapping[str, Training] = {}
+# Likewise C of peers' logistic regression, which `tune-peers` tries.
+_FIRST_STRENGTH = 10.0
+CHOSEN_STRENGTHS: Mapping[str, float] = {}
+# On whose documents that was chosen.
+TUNED_ON = "20news-coarse"
 ENCODERS = ("linear", "averaged", "convolutional", "recurrent")
+
+
+def strength_of(peer: str) -> float:
+    """Returns C of a peer's logistic regression."""
+    return CHOSEN_STRENGTHS.get(peer, _FIRST_STRENGTH)
+
+
+def shown(name: str) -> str:
+    """Returns a set's name in tables: the one that all was chosen on is marked."""
+    return f"{name} (tuned on)" if name == TUNED_ON else name
 
 
 @dataclasses.dataclass(frozen=True)

@@ -155,14 +155,21 @@ def deletion_of(kind: str | None, ratio: float) -> dict[str, Any] | None:
 
 
 class CyclicRate(keras.callbacks.Callback):
-    """Lets the rate fall in a line and rise at once, every few epochs (O2U-Net)."""
+    """Lets the rate fall in a line and rise at once, every few epochs (O2U-Net).
+
+    Args:
+        highest: The rate of the first epoch of a cycle. Not the optimiser's own, which
+            has fallen where a killed training goes on.
+    """
+
+    def __init__(self, highest: float) -> None:
+        super().__init__()
+        self._highest = highest
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        optimizer = self.model.optimizer
-        if epoch == 0 or not hasattr(self, "_highest"):
-            self._highest = float(optimizer.learning_rate.numpy())
         part = (epoch % _CYCLE) / max(_CYCLE - 1, 1)
-        optimizer.learning_rate.assign(self._highest * (1 - (1 - _LOWEST) * part))
+        rate = self._highest * (1 - (1 - _LOWEST) * part)
+        self.model.optimizer.learning_rate.assign(rate)
 
 
 def supervision_of(
@@ -237,7 +244,8 @@ def run_arm(
         **options,
     }
     if kind["select"] == "loss":
-        given.setdefault("probe_callbacks", lambda steps: [CyclicRate()])
+        highest = given["training"].rate
+        given.setdefault("probe_callbacks", lambda steps: [CyclicRate(highest)])
         # Two cycles at least.
         least = max(2 * _CYCLE, given["training"].epochs)
         given.setdefault("probe_epochs", least)
@@ -312,9 +320,12 @@ def bootstrap_difference(
 ) -> tuple[float, float]:
     """Returns the mean difference of accuracies in percent, and its standard error.
 
-    Seeds are drawn with replacement, and documents within each; both arms of a seed are
-    judged on the same documents. As the spread of few seeds that are drawn again is too
-    small by (n - 1) / n, the error is enlarged by the root of that.
+    The larger one of two errors: of seeds that are drawn with replacement, each of
+    which has its own documents, so that their noise is in it; and of documents that are
+    drawn within given seeds, as a few seeds may agree by chance. (Both drawn at once
+    would count the noise of documents twice.) Both arms of a seed are judged on the
+    same documents. As the spread of few seeds that are drawn again is too small by (n -
+    1) / n, the first error is enlarged by the root of that.
 
     Args:
         first: Of each seed, bool, whether documents are right.
@@ -329,13 +340,17 @@ def bootstrap_difference(
     mean = 100 * float(np.mean([each.mean() for each in differences]))
     rng = np.random.default_rng(seed)
     number = len(differences)
-    found = []
-    for _ in range(draws):
-        own = [differences[i] for i in rng.integers(number, size=number)]
-        means = [each[rng.integers(len(each), size=len(each))].mean() for each in own]
-        found.append(float(np.mean(means)))
-    error = 100 * float(np.std(found, ddof=1))
-    return mean, error * math.sqrt(number / (number - 1)) if number > 1 else error
+    of_documents = [
+        np.mean([each[rng.integers(len(each), size=len(each))].mean() for each in own])
+        for own in [differences] * draws
+    ]
+    error = float(np.std(of_documents, ddof=1))
+    if number > 1:
+        means = np.array([each.mean() for each in differences])
+        of_seeds = means[rng.integers(number, size=[draws, number])].mean(axis=1)
+        grown = math.sqrt(number / (number - 1))
+        error = max(error, grown * float(np.std(of_seeds, ddof=1)))
+    return mean, 100 * error
 
 
 def told_difference(

@@ -51,14 +51,15 @@ def _less(
 ) -> str:
     """Returns how far a defence is above none: over seeds and documents.
 
-    Rows from before documents were kept are compared over seeds alone.
+    Rows from before documents were kept are compared over seeds alone, which is no
+    claim: nothing is in bold.
     """
     base = every.get(_BASE)
     if own is base:
         return ""
     if all(bits in row for row in (*own, *(base or ()))):
         return told_difference(own, base, bits)
-    return less(_BASE, every, own, field, digits=1)
+    return less(_BASE, every, own, field, digits=1).replace("**", "")
 
 
 def defences(rows: Sequence[Row]) -> str:

@@ -7,7 +7,14 @@ import itertools
 from typing import Any
 
 from experiments.kit.grids import Grid
-from experiments.kit.seed_config import ARMS, DECAYS, EPOCHS, RATES, TunedStudyConfig
+from experiments.kit.seed_config import (
+    ARMS,
+    DECAYS,
+    EPOCHS,
+    RATES,
+    TunedStudyConfig,
+    strength_of,
+)
 from experiments.kit.seed_list import PLANTED
 from rlm_tf.command_line.flags import setting
 
@@ -18,7 +25,7 @@ POOLS = ("refreshed", "accumulated")
 # Peers that no training of ours is part of.
 PEERS = ("rule", "majority-vote", "snorkel", "cleanlab", "linear-sklearn")
 # Of these, those that a model is fitted in.
-FITTED = PEERS[2:]
+FITTED = PEERS[1:]
 
 
 # Settings that are taken in turn, and what each is in place of.
@@ -45,8 +52,14 @@ class ClassifiersConfig(TunedStudyConfig):
     epochs_of: tuple[int, ...] = setting((), "In turn, in place of --epochs.")
     rates: tuple[float, ...] = setting((), "In turn, in place of --rate.")
     decays: tuple[float, ...] = setting((), "In turn, in place of --decay.")
-    strength: float = setting(10.0, "C, of the logistic regression of peers.")
+    strength: float | None = setting(
+        None, "C, of the logistic regression of peers; none: what was chosen."
+    )
     strengths: tuple[float, ...] = setting((), "In turn, in place of --strength.")
+
+    def strength_of(self, peer: str) -> float:
+        """Returns C of a peer's logistic regression."""
+        return strength_of(peer) if self.strength is None else self.strength
 
     def variants(self) -> list[ClassifiersConfig]:
         """Returns the same with each of the settings that are to be taken in turn."""
@@ -79,7 +92,8 @@ class ClassifiersConfig(TunedStudyConfig):
         for own in (self.ratio, *self.ratios):
             if not 0 <= own < 1:
                 raise ValueError(f"--ratio must lie in [0, 1), found {own}.")
-        if any(not own > 0 for own in (self.strength, *self.strengths)):
+        given = () if self.strength is None else (self.strength,)
+        if any(not own > 0 for own in (*given, *self.strengths)):
             raise ValueError("--strength and --strengths must be positive.")
         if any(not own >= 0 for own in self.decays):
             raise ValueError("--decays must not be negative.")
@@ -143,14 +157,21 @@ PRESETS = {
         stage="pools",
     ),
     "peers": dataclasses.replace(_MAIN, arms=PEERS, stage="peers"),
-    # The encoder of the tool, on short texts, also with the shorter lists of seeds of
-    # WeSTClass: what is its default to be?
+    # What the tool trains, as long as it does, on short texts, also with the shorter
+    # lists of seeds of WeSTClass: what is its default to be?
     "tool": dataclasses.replace(
         _MAIN,
         sets=("ag-news", "ag-news-westclass"),
         encoder="linear",
         arms=("vanilla", "random-deletion", "words", "ours-seeds", "ours-random"),
         stage="tool",
+        length=300,
+        max_size=50_000,
+        epochs=8,
+        self_epochs=8,
+        least_steps=400,
+        rate=0.02,
+        dropout=0.0,
         decays=DECAYS,
     ),
 }

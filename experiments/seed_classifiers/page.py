@@ -30,6 +30,7 @@ _MADE_BY: MadeBy = {
     "fractions": _command("fractions"),
     "ratios": _command("ratios"),
     "pools": (_command("pools"), _command("small")),
+    "tool": _command("tool"),
     "pairs": (_command("small"), _command("peers")),
     "tune": (_command("tune", "11,12"), _command("tune-peers", "11,12")),
 }

@@ -14,11 +14,10 @@ def peer(arm: str, data: SeedData, seed: int, strength: float) -> np.ndarray:
     """Returns predictions for all documents, int `[N]`, -1 where nothing is said.
 
     Args:
-        arm: "rule" (labels themselves), "majority-vote" (a vote a seed, however often
-            it occurs), "snorkel" (its LabelModel of a function a seed; then logistic
-            regression), "cleanlab" (labels filtered by its confident learning; then
-            logistic regression), "linear-sklearn" (logistic regression of tf-idf on all
-            labels).
+        arm: "rule" (labels themselves); the others logistic regression of tf-idf, on
+            labels of "majority-vote" (a vote a seed, however often it occurs),
+            "snorkel" (its LabelModel of a function a seed), "cleanlab" (the rule's,
+            filtered by its confident learning), "linear-sklearn" (the rule's).
         data: The documents.
         seed: Of what is drawn.
         strength: C of logistic regression.
@@ -28,9 +27,10 @@ def peer(arm: str, data: SeedData, seed: int, strength: float) -> np.ndarray:
     if arm == "rule":
         return matches.labels
     votes = seed_votes(rule, matches)
-    if arm == "majority-vote":
-        return majority_vote(votes, len(rule.class_names))
     texts = tfidf(data)
+    if arm == "majority-vote":
+        voted = majority_vote(votes, len(rule.class_names))
+        return _learnt(texts, np.where(data.pool, voted, -1), strength)
     labels = np.where(data.pool, matches.labels, -1)
     if arm == "linear-sklearn":
         return _learnt(texts, labels, strength)

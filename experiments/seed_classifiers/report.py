@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
-from experiments.kit.seed_config import ARMS
+from experiments.kit.seed_config import ARMS, shown
 from experiments.kit.seed_procedure import told_difference
 from experiments.kit.seed_published import TABLE_3_2
 from experiments.seed_classifiers.config import PEERS
@@ -90,7 +90,7 @@ def classifiers(rows: Sequence[Row]) -> str:
         labels = own[0]["labels"]
         lines.append(
             (
-                name,
+                shown(name),
                 arm,
                 len(own),
                 "" if not labels else _percent(own, "labels", "selected_noise"),
@@ -129,7 +129,8 @@ def pairs(rows: Sequence[Row]) -> str:
                     told_difference(own, base, bits)
                     for bits in ("right", "held_out_right")
                 )
-                lines.append((name, f"{first} less {second}", what, *told))
+                pair = f"{first} less {second}"
+                lines.append((shown(name), pair, what, *told))
     titles = (
         *("documents of", "difference", "of", "micro F1, last, ± 2 standard errors"),
         "held out",
@@ -148,22 +149,41 @@ def _percent(rows: Sequence[Row], *place: str) -> str:
 
 
 def by_number(rows: Sequence[Row], name: str) -> str:
-    """Returns scores by fraction (Figure C.1), ratio (Figure 3.3, bottom) or decay."""
+    """Returns scores by fraction (Figure C.1), ratio (Figure 3.3, bottom) or decay.
+
+    Each beside the first arm at the same value, and the same arm at its first value.
+    """
+    found = {
+        (of, arm, value): [row for row in every if row[name] == value]
+        for of, arm, every in cells(rows)
+        for value in sorted({row[name] for row in every})
+    }
+    first_arm = distinct(arm for _, arm, _ in found)[0]
     lines = []
-    for of, arm, every in cells(rows):
-        for value in sorted({row[name] for row in every}):
-            own = [row for row in every if row[name] == value]
-            lines.append(
-                (
-                    of,
-                    arm,
-                    f"{value:g}",
-                    len(own),
-                    _percent(own, "labels", "selected_noise"),
-                    with_deviation([last(row) for row in own], 1),
-                )
+    for (of, arm, value), own in found.items():
+        first = next(at for its, of_arm, at in found if (its, of_arm) == (of, arm))
+        others = [(of, first_arm, value), (of, arm, first)]
+        lines.append(
+            (
+                shown(of),
+                arm,
+                f"{value:g}",
+                len(own),
+                _percent(own, "labels", "selected_noise"),
+                with_deviation([last(row) for row in own], 1),
+                *(
+                    ""
+                    if other == (of, arm, value)
+                    else told_difference(own, found.get(other))
+                    for other in others
+                ),
             )
-    titles = ("documents of", "arm", name, "seeds", "noise, %", "micro F1, last")
+        )
+    titles = (
+        *("documents of", "arm", name, "seeds", "noise, %", "micro F1, last"),
+        f"less `{first_arm}`, ± 2 standard errors",
+        f"less the first {name}",
+    )
     return table(titles, lines, (0, 1))
 
 
@@ -180,14 +200,18 @@ def pools(rows: Sequence[Row]) -> str:
             if every:
                 lines.append(
                     (
-                        of,
+                        shown(of),
                         arm,
                         kind,
                         len(every),
                         with_deviation([last(row) for row in every], 1),
+                        told_difference(own, others) if every is own else "",
                     )
                 )
-    titles = ("documents of", "arm", "pool", "seeds", "micro F1, last")
+    titles = (
+        *("documents of", "arm", "pool", "seeds", "micro F1, last"),
+        "less `refreshed`, ± 2 standard errors",
+    )
     return table(titles, lines, (0, 1, 2))
 
 

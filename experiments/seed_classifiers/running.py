@@ -33,7 +33,12 @@ def runs_of(config: ClassifiersConfig, seeds: list[int]) -> list[Run]:
                 given = dataclasses.asdict(own) | {"sets": name, "arms": arm}
                 for each in LISTS:
                     given.pop(each)
-                settings = {**given, **own.training(arm)._asdict(), "seed": seed}
+                settings = {
+                    **given,
+                    **own.training(arm)._asdict(),
+                    "strength": own.strength_of(arm),
+                    "seed": seed,
+                }
                 found.append(
                     Run(
                         _name(own, name, arm, seed),
@@ -52,7 +57,7 @@ def _name(config: ClassifiersConfig, name: str, arm: str, seed: int) -> str:
         how = config.training(arm)
         chosen = f"{config.encoder}-e{how.epochs}-r{how.rate:g}-w{how.decay:g}"
         if arm in PEERS:
-            chosen = f"C{config.strength:g}"
+            chosen = f"C{config.strength_of(arm):g}"
         own = f"tune-{chosen}-{own}"
     if config.stage == "fractions":
         own = f"fraction{config.fraction:g}-{own}"
@@ -60,6 +65,8 @@ def _name(config: ClassifiersConfig, name: str, arm: str, seed: int) -> str:
         own = f"ratio{config.ratio:g}-{own}"
     if config.stage == "pools":
         own = f"{config.pool}-{own}"
+    if config.stage == "tool":
+        own = f"tool-w{config.training(arm).decay:g}-{own}"
     return own
 
 
@@ -76,7 +83,7 @@ def _row(
     # Whose trainings there are.
     write_json(folder / "config.json", settings)
     found = (
-        _peer(arm, data, seed, config.strength)
+        _peer(arm, data, seed, config.strength_of(arm))
         if arm in PEERS
         else _trained(arm, config, data, seed, folder)
     )
@@ -88,7 +95,11 @@ def _row(
         "arm": arm,
         "seed": seed,
         **{own: getattr(config, own) for own in ("encoder", *LISTS.values(), "pool")},
-        **({} if arm in PEERS else config.training(arm)._asdict()),
+        **(
+            {"strength": config.strength_of(arm)}
+            if arm in PEERS
+            else config.training(arm)._asdict()
+        ),
         **found,
         "seconds": time.perf_counter() - began,
         "machine": machine.environment()["machine"],

@@ -11,10 +11,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
+from experiments.kit.paired import paired_difference
+from experiments.kit.seed_config import shown
 from experiments.kit.seed_procedure import told_difference
 
 Row = Mapping[str, Any]
 _PROBES = ("plain", "seeds", "random")
+_JOINTS = (
+    "confident joint, plain",
+    "confident joint, seeds deleted",
+    "confident joint, words deleted at random",
+)
 # Of labels that are all of one class.
 _LACKING = {"accuracy": np.nan}
 
@@ -32,6 +39,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Returns the tables of what there is, by name."""
     makers = {
         "without": ("without", without),
+        "bias": ("without", bias),
         "intervals": ("intervals", intervals),
         "calibration": ("intervals", calibration),
         "worth": ("worth", worth),
@@ -81,6 +89,31 @@ def without(rows: Sequence[Row]) -> str:
         *("seeds deleted", "at random", "seeds that meet", "documents of these"),
     )
     return table(titles, lines)
+
+
+def bias(rows: Sequence[Row]) -> str:
+    """Returns how much too kind estimates are: less the truth, seed by seed."""
+    lines = []
+    for name in distinct(row["set"] for row in rows):
+        own = [row for row in rows if row["set"] == name]
+        truth = [100 * row["truth"] for row in own]
+        estimates = {
+            title: [100 * row["estimates"][probe] for row in own]
+            for probe, title in zip(_PROBES, _JOINTS, strict=True)
+        }
+        estimates["seeds that meet"] = [
+            100 * (row["meeting"]["accuracy"] or np.nan) for row in own
+        ]
+        for title, values in estimates.items():
+            pairs = [
+                pair for pair in zip(values, truth, strict=True) if np.isfinite(pair[0])
+            ]
+            lines.append((shown(name), title, len(pairs), paired_difference(pairs, 1)))
+    titles = (
+        *("documents of", "estimate", "seeds"),
+        "less labels right, points, ± 2 standard errors",
+    )
+    return table(titles, lines, (0, 1))
 
 
 def intervals(rows: Sequence[Row]) -> str:

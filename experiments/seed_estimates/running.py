@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from experiments.kit import machine
 from experiments.kit.grids import command_of
 from experiments.kit.run_list import Run
+from experiments.kit.seed_config import strength_of
 from experiments.kit.seed_procedure import (
     SeedData,
     deletion_of,
@@ -37,6 +38,8 @@ from rlm_tf.models.text_classifiers.stages import log_probs_of
 
 _MOST_EPOCHS = 100
 NEEDS = ("name", "stage", "set", "seed")
+# Whose strength was chosen.
+_PEER = "linear-sklearn"
 
 
 def runs_of(config: EstimatesConfig, seeds: list[int]) -> list[Run]:
@@ -45,6 +48,7 @@ def runs_of(config: EstimatesConfig, seeds: list[int]) -> list[Run]:
     common = dataclasses.asdict(config)
     common.pop("stages")
     common.pop("worth_sets")
+    common["strength"] = strength_of(_PEER)
     found = []
     for seed in seeds:
         # Read once for all stages.
@@ -292,7 +296,7 @@ def _worth(config: EstimatesConfig, data: SeedData, seed: int) -> dict[str, Any]
         cell["labels, deletion"] = score(_ours(config, data, seed, own))
         given = own >= 0
         if len(np.unique(own[given])) > 1:
-            model = LogisticRegression(C=10.0, max_iter=500)
+            model = LogisticRegression(C=strength_of(_PEER), max_iter=500)
             model.fit(texts[rows[given]], own[given])
             said = model.predict(texts[out])
             cell["logistic regression"] = {

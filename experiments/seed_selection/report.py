@@ -11,14 +11,20 @@ import numpy as np
 
 from experiments.kit.drawing import distinct, save, table, with_deviation
 from experiments.kit.paired import less
+from experiments.kit.seed_config import shown
 from experiments.kit.seed_procedure import told_difference, told_pairs, unpacked
 from experiments.seed_selection.config import PROBES
 from experiments.seed_selection.running import FRACTIONS
 
 Row = Mapping[str, Any]
 _BASE = "vanilla"
-_SHOWN = (0.2, 0.5, 0.8, 1.0)
-_DRAWN = ("vanilla", "random-flip", "seed-deletion", "random-deletion")
+# Figures 3.1 and 3.4, C.2 and C.3.
+_DRAWN = {
+    "words deleted": ("vanilla", "random-flip", "seed-deletion", "random-deletion"),
+    "which words": ("seed-deletion", "random-deletion", "seeds-kept", "seeds-first"),
+    "dropout": ("vanilla", "dropout", "mc-dropout-3", "mc-dropout-10"),
+    "early stopping": ("early-1", "early-2", "vanilla", "late-8"),
+}
 
 
 def report(rows: Sequence[Row], folder: pathlib.Path) -> str:
@@ -51,7 +57,7 @@ def probes(rows: Sequence[Row]) -> str:
         for probe, own in every.items():
             lines.append(
                 (
-                    name,
+                    shown(name),
                     probe,
                     len(own),
                     with_deviation([100 * half(row) for row in own]),
@@ -110,25 +116,26 @@ def noise(rows: Sequence[Row]) -> str:
     for name in distinct(row["set"] for row in rows):
         for probe, own in groups(rows, name).items():
             means = np.mean([row["noise"] for row in own], axis=0)
-            lines.append(
-                (
-                    name,
-                    probe,
-                    *(f"{100 * means[FRACTIONS.index(share)]:.1f}" for share in _SHOWN),
-                )
-            )
-    titles = ("documents of", "probe", *(f"{100 * share:.0f} %" for share in _SHOWN))
+            lines.append((shown(name), probe, *(f"{100 * x:.1f}" for x in means)))
+    shares = (f"{100 * share:.0f} %" for share in FRACTIONS)
+    titles = ("documents of", "probe", *shares)
     return table(titles, lines, (0, 1))
 
 
 def _draw(rows: Sequence[Row], path: pathlib.Path) -> None:
-    """Draws Figure 3.1."""
-    figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
-    for probe, own in groups(rows, rows[0]["set"]).items():
-        if probe in _DRAWN:
-            means = 100 * np.mean([row["noise"] for row in own], axis=0)
-            axes.plot(FRACTIONS, means, marker=".", label=probe)
-    axes.set(xlabel="share that is selected", ylabel="noise in it, %")
-    axes.set_title(rows[0]["set"], fontsize=10)
-    axes.legend(frameon=False)
+    """Draws Figures 3.1, 3.4, C.2 and C.3, in panels of one scale."""
+    figure, axes = plt.subplots(
+        2, 2, figsize=(10, 7), layout="constrained", sharex=True, sharey=True
+    )
+    every = groups(rows, rows[0]["set"])
+    for panel, (title, chosen) in zip(axes.flat, _DRAWN.items(), strict=True):
+        for probe in (each for each in chosen if each in every):
+            means = 100 * np.mean([row["noise"] for row in every[probe]], axis=0)
+            panel.plot(FRACTIONS, means, marker=".", label=probe)
+        panel.set_title(f"{rows[0]['set']}: {title}", fontsize=10)
+        panel.legend(frameon=False, fontsize=8)
+    for panel in axes[1]:
+        panel.set(xlabel="share that is selected")
+    for panel in axes[:, 0]:
+        panel.set(ylabel="noise in it, %")
     save(figure, path)

@@ -95,7 +95,11 @@ def _judged(
     own_how = how._replace(
         **{name: kind[name] for name in ("epochs", "dropout") if name in kind}
     )
-    options = {"select": "all", "iterations": 0}
+    options = {
+        "select": "all",
+        "iterations": 0,
+        "least_steps": 0 if "epochs" in kind else config.least_steps,
+    }
     outcome = supervision_of(
         config, data, seed, training=own_how, deletion=deletion, **options
     ).fit(tokens, labels, places=places)
@@ -116,6 +120,7 @@ def _judged(
     half = np.full(len(labels), -1)
     chosen = select_confident(sure, own, fraction=config.fraction)
     half[known[chosen]] = own[chosen]
+    options["least_steps"] = config.least_steps
     trained = supervision_of(config, data, 100 + seed, training=how, **options).fit(
         tokens, half
     )

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import pathlib
 
+import keras
 import numpy as np
 import pytest
 
@@ -18,8 +19,10 @@ from experiments.kit.seed_list import PLANTED
 from experiments.seed_backdoor import running as backdoor
 from experiments.seed_backdoor.config import PRESETS as BACKDOOR
 from experiments.seed_backdoor.report import tables as backdoor_tables
+from experiments.seed_classifiers import page as classifiers_page
 from experiments.seed_classifiers import report as classifiers_report
 from experiments.seed_classifiers.config import PRESETS as CLASSIFIERS
+from experiments.seed_classifiers.config import STAGES
 from experiments.seed_classifiers.peers import peer
 from experiments.seed_classifiers.running import runs_of as classifier_runs
 from experiments.seed_estimates import running as estimates
@@ -100,10 +103,9 @@ def test_peers_by_hand(data):
     matches = data.documents.rule().match(data.documents.texts)
     np.testing.assert_array_equal(peer("rule", data, 1, 10.0), matches.labels)
     # A document has one seed here: votes are the labels.
-    votes = peer("majority-vote", data, 1, 10.0)
-    np.testing.assert_array_equal(votes, matches.labels)
     truth = data.documents.labels
     said = peer("linear-sklearn", data, 1, 10.0)
+    np.testing.assert_array_equal(peer("majority-vote", data, 1, 10.0), said)
     assert np.mean(said[data.held_out] == truth[data.held_out]) > 0.75
     pytest.importorskip("cleanlab")
     said = peer("cleanlab", data, 1, 10.0)
@@ -146,9 +148,18 @@ def test_the_rate_of_o2u_falls_and_rises(data):
     # Fewer than two cycles would not show what comes and goes.
     config = dataclasses.replace(_SMALL, epochs=2, rate=0.1, iterations=0)
     seed_procedure.run_arm(
-        "o2u", config, data, 1, None, probe_callbacks=lambda steps: [Seen()]
+        "o2u", config, data, 1, None, probe_callbacks=lambda steps: [Seen(0.1)]
     )
     np.testing.assert_allclose(rates, [0.1, 0.07, 0.04, 0.01] * 2, rtol=1e-5)
+    # One that begins anew in the middle, on an optimiser whose rate has fallen.
+    model = keras.Sequential([keras.Input([1]), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.04))
+    rates.clear()
+    again = Seen(0.1)
+    again.set_model(model)
+    for epoch in (3, 4):
+        again.on_epoch_begin(epoch)
+    np.testing.assert_allclose(rates, [0.01, 0.1], rtol=1e-5)
 
 
 def test_settings_that_are_given_stand_above_those_that_were_chosen(monkeypatch):
@@ -271,8 +282,8 @@ def test_tables_of_classifiers(tmp_path):
     ]
     assert "83.9 / 83.9" in lines[2] and "**+30.0 ±" in lines[4]
     assert "| **+15.0 ±" in lines[4]
-    assert "| 0.3 | 1 |" in found["fractions"]
-    assert "| accumulated | 1 |" in found["pools"]
+    assert "| 0.7 | 1 | 10.0 | 60.0 |  | +0.0 ±" in found["fractions"]
+    assert "| accumulated | 1 | 60.0 | +0.0 ±" in found["pools"]
     classifiers_report.report(rows, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"fractions.png"}
 
@@ -297,10 +308,10 @@ def test_tables_of_probes_and_triggers():
         for seed in (1, 2, 3)
     ]
     found = selection_tables(rows)
-    assert "| 5.00 ± 0.00 | **-5.0 ± 2." in found["probes"]
-    assert "| 5.0 | 5.0 | 5.0 | 5.0 |" in found["noise"]
+    assert "| 5.00 ± 0.00 | **-5.0 ± 1." in found["probes"]
+    assert "| 5.0 " * 10 in found["noise"]
     # Of ten right ones and of five, with the error of seeds and documents.
-    assert "| 80.0 ± 0.0 | **-5.0 ± 3." in found["probes"]
+    assert "| 80.0 ± 0.0 | **-5.0 ± 2." in found["probes"]
     rows = [
         {
             "set": "ag-news",
@@ -316,7 +327,7 @@ def test_tables_of_probes_and_triggers():
         for seed in (1, 2, 3)
     ]
     assert (
-        "| copies | 3 | 90.0 ± 0.0 | +0.0 ± 0.0 | 10.0 ± 0.0 | **-85.0 ± 0.0** |"
+        "| copies | 3 | 90.0 ± 0.0 | +0.0 ± 0.0 | 10.0 ± 0.0 | -85.0 ± 0.0 |"
         in (backdoor_tables(rows)["defences"])
     )
 
@@ -367,6 +378,17 @@ def test_every_preset_can_be_run():
         for preset in presets.values():
             preset.check()
     assert set(CLASSIFIERS["small"].arms) == set(ARMS)
+    # All but the first are made in one folder.
+    names = [
+        run.name
+        for name, preset in CLASSIFIERS.items()
+        if name != "smoke"
+        for run in classifier_runs(preset, [1, 2])
+    ]
+    assert len(set(names)) == len(names)
+    assert "tool-w0.3-ag-news-vanilla-seed1" in names
+    # What is shown is named on the page.
+    assert set(STAGES) - {"main", "peers"} < set(classifiers_page._MADE_BY)
 
 
 @pytest.mark.landing
