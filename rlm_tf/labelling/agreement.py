@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rlm_tf.labelling.seed_rule import Matches, SeedRule
+from rlm_tf.labelling.seed_rule import Matches, Seed, SeedRule
 
 
 class SeedAgreement(NamedTuple):
@@ -31,9 +31,10 @@ def seed_agreement(rule: SeedRule, matches: Matches) -> SeedAgreement:
 
     Two seeds of a document, each right with probability a, are of one class with
     probability a^2 + (1 - a)^2 / (C - 1), which is solved for a (Dawid and Skene 1979
-    with one rate for all). Seeds at one place, such as `game*` and `games`, are two
-    that agree, one of two classes two that do not. Seeds that go together for another
-    reason than the class make it too kind, documents about two things too harsh.
+    with one rate for all). Seeds of a class at one place, such as `game*` and `games`,
+    are one, a seed of two classes is two that do not agree. Seeds that go together for
+    another reason than the class make it too kind, documents about two things too
+    harsh.
 
     Args:
         rule: The rule.
@@ -43,7 +44,9 @@ def seed_agreement(rule: SeedRule, matches: Matches) -> SeedAgreement:
     has = (matches.hits > 0).astype(np.int64)
     of_class = np.zeros([len(rule.seeds), classes], np.int64)
     for number, seed in enumerate(rule.seeds):
-        of_class[number, seed.class_index] = 1
+        # Where it is, what covers it is, too.
+        if not any(_covers(other, seed) for other in rule.seeds):
+            of_class[number, seed.class_index] = 1
     counts = np.asarray(has @ of_class)
     seeds = counts.sum(axis=1)
     several = seeds >= 2
@@ -54,6 +57,16 @@ def seed_agreement(rule: SeedRule, matches: Matches) -> SeedAgreement:
     same = (counts * (counts - 1)).sum(axis=1) / (seeds * (seeds - 1))
     agreement = float(same.mean())
     return SeedAgreement(documents, agreement, _accuracy(agreement, classes))
+
+
+def _covers(other: Seed, seed: Seed) -> bool:
+    """Whether another seed of the class is wherever a seed is."""
+    if other is seed or not other.is_prefix or not seed.tokens:
+        return False
+    if len(other.tokens) != len(seed.tokens) or other.class_index != seed.class_index:
+        return False
+    is_start = seed.tokens[-1].startswith(other.tokens[-1])
+    return is_start and other.tokens[:-1] == seed.tokens[:-1]
 
 
 def _accuracy(agreement: float, classes: int) -> float:

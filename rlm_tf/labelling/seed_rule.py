@@ -102,9 +102,9 @@ class SeedRule:
         self.ties = ties
         self.seed = seed
         self.seeds = tuple(
-            self._seed(index, text)
+            seed
             for index, own in enumerate(self.class_names)
-            for text in self._given(own, seeds[own])
+            for seed in self._given(index, own, seeds[own])
         )
         # By first word, longest first; prefixes of first words apart.
         self._by_first: dict[str, list[int]] = {}
@@ -121,7 +121,8 @@ class SeedRule:
             else:
                 self._by_first.setdefault(own_tokens[0], []).append(i)
 
-    def _given(self, own: str, texts: Sequence[str]) -> list[str]:
+    def _given(self, index: int, own: str, texts: Sequence[str]) -> list[Seed]:
+        """Returns the seeds of a class; those that match the same are one."""
         name = type(self).__name__
         is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
         if not is_list or not all(isinstance(text, str) for text in texts):
@@ -129,10 +130,13 @@ class SeedRule:
                 f"{name}: seeds of the class {own!r} must be a list of texts, found "
                 f"{texts!r}."
             )
-        distinct = list(dict.fromkeys(texts))
-        if not any(text.strip() for text in distinct):
+        if not any(text.strip() for text in texts):
             raise ValueError(f"{name}: the class {own!r} has no seed.")
-        return distinct
+        found: dict[tuple[object, bool], Seed] = {}
+        for text in texts:
+            seed = self._seed(index, text)
+            found.setdefault((seed.tokens or text, seed.is_prefix), seed)
+        return list(found.values())
 
     def _seed(self, index: int, text: str) -> Seed:
         if self.tokenisation == "published":

@@ -58,7 +58,7 @@ def select_by_learning_order(
 
     Of each class, the documents that are predicted as labelled in the first epoch in
     which `int(fraction count)` of them are, or more; all of a class that never gets
-    there.
+    there. (Of one label that is none at a fraction of half, so that it may go.)
 
     Args:
         predictions: Predicted classes after each epoch, int `[E, N]`.

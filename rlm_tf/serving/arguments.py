@@ -71,6 +71,15 @@ def checked_texts(function: str, name: str, texts: tf.Tensor) -> tf.Tensor:
     return _checked_lengths(texts, tf.strings.length(texts), MAX_TEXT_BYTES, message)
 
 
+def cut_texts(
+    function: str, name: str, texts: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns strings `[N]`, their first MAX_TEXT_BYTES, and which of them were cut."""
+    texts = checked_shape(function, name, texts, (None,))
+    cut = tf.strings.length(texts) > MAX_TEXT_BYTES
+    return tf.strings.substr(texts, 0, MAX_TEXT_BYTES), cut
+
+
 def checked_tokens_of_texts(
     function: str, name: str, tokens: tf.RaggedTensor
 ) -> tf.RaggedTensor:

@@ -15,7 +15,7 @@ from rlm_tf.labelling.word_list import PADDING
 from rlm_tf.layers.text.seed_matcher import SeedMatcher
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.numerics import at_least_single
-from rlm_tf.serving.arguments import checked_texts
+from rlm_tf.serving.arguments import checked_texts, cut_texts
 from rlm_tf.serving.export_answers import relative_difference
 from rlm_tf.serving.export_path import check_export_path
 from rlm_tf.serving.saved_model import check_weights, write_saved_model
@@ -56,9 +56,11 @@ class TextClassifierService(tf.Module):
             `labels`: strings `[N]`, the most probable class; empty if its probability
             is below the model's threshold, or a text has no word;
             `probabilities`: float32 `[N, C]`, of all classes;
-            `cut`: bool `[N]`, texts that are longer than the window.
+            `cut`: bool `[N]`, texts that are longer than the window, or than
+            MAX_TEXT_BYTES.
         """
-        rows = self._table.rows(checked_texts("classify", "texts", texts))
+        texts, is_long = cut_texts("classify", "texts", texts)
+        rows = self._table.rows(texts)
         model = self._model.value
         logits = at_least_single(model(rows.tokens, training=False))
         probs = tf.nn.softmax(tf.cast(logits, tf.float32) / self._temperature)
@@ -69,7 +71,7 @@ class TextClassifierService(tf.Module):
         named = sure & tf.reduce_any(said, axis=1)
         best = tf.argmax(probs, axis=1, output_type=tf.int32)
         labels = tf.gather(self._labels, tf.where(named, best, model.num_classes))
-        return {"labels": labels, "probabilities": probs, "cut": rows.cut}
+        return {"labels": labels, "probabilities": probs, "cut": rows.cut | is_long}
 
     def requests(self) -> dict[str, dict[str, tf.Tensor]]:
         """Returns small inputs of each signature, for a server to warm up with."""
@@ -103,7 +105,7 @@ class SeededClassifierService(TextClassifierService):
         """Returns what the rule of seed words says of each text.
 
         Args:
-            texts: Strings `[N]`.
+            texts: Strings `[N]` of at most MAX_TEXT_BYTES, as all of a text counts.
 
         Returns:
             `labels`: strings `[N]`, empty where it says nothing;

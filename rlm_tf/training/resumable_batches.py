@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import keras
 import tensorflow as tf
 
+from rlm_tf.checks import check_integer
 from rlm_tf.data.batches.contiguous_batches import Transform
 from rlm_tf.workers import data_sharing
 
@@ -45,14 +46,17 @@ class ResumableBatches:
               once: for an order that differs between epochs.
         steps: Number of elements of an epoch; None asks `source`.
         transform: `(element, epoch, step) -> element`, traced; noising for example.
+        passes: How many epochs of `source` are one of `dataset`. To begin an epoch
+            takes a tenth of a second or more, which is much where it is of a few steps.
 
     Attributes:
         dataset: The `tf.data.Dataset` to give to `fit()` (with `shuffle=False`).
-        steps: Number of elements of an epoch.
+        steps: Number of its elements in an epoch.
 
     Raises:
-        ValueError: If the number of steps is unknown or not positive, or a distribution
-            strategy's scope is active (its replicas would each get the two variables).
+        ValueError: If the number of steps or `passes` is unknown or not positive, or a
+            distribution strategy's scope is active (its replicas would each get the two
+            variables).
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class ResumableBatches:
         *,
         steps: int | None = None,
         transform: Transform | None = None,
+        passes: int = 1,
     ):
         if tf.distribute.has_strategy():
             raise ValueError(
@@ -69,17 +74,20 @@ class ResumableBatches:
             )
         self.source = source
         self.transform = transform
-        self._passes = _as_function(source)
-        self.steps = _count(source) if steps is None else steps
-        if self.steps < 1:
+        self._elements = _as_function(source)
+        self._steps = _count(source) if steps is None else steps
+        if self._steps < 1:
             raise ValueError(
                 "ResumableBatches: `steps` must be the number of elements of an epoch, "
-                f">= 1; found {self.steps}. Give it where `source` does not know it."
+                f">= 1; found {self._steps}. Give it where `source` does not know it."
             )
+        check_integer(type(self).__name__, "passes", passes, 1)
+        self.passes = passes
+        self.steps = passes * self._steps
         with tf.device("CPU:0"):
             self._epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
             self._start = tf.Variable(0, dtype=tf.int64, trainable=False)
-        dataset = tf.data.Dataset.from_tensors(0).flat_map(self._one_pass)
+        dataset = tf.data.Dataset.from_tensors(0).flat_map(self._one_epoch)
         options = data_sharing()
         # The end of an epoch would wait for what tunes: see `WorkerModel.fit()`.
         options.autotune.enabled = False
@@ -108,14 +116,25 @@ class ResumableBatches:
             on_epoch_begin=lambda epoch, logs: self.seek(epoch)
         )
 
-    def _one_pass(self, _: tf.Tensor) -> tf.data.Dataset:
+    def _one_epoch(self, _: tf.Tensor) -> tf.data.Dataset:
         epoch, start = self._epoch.read_value(), self._start.read_value()
-        elements = self._passes(epoch, start)
+        if self.passes == 1:
+            return self._one_pass(epoch, start)
+        first = start // self._steps
+
+        def one(number: tf.Tensor) -> tf.data.Dataset:
+            own = tf.where(number == first, start % self._steps, tf.zeros_like(start))
+            return self._one_pass(epoch * self.passes + number, own)
+
+        return tf.data.Dataset.range(first, self.passes).flat_map(one)
+
+    def _one_pass(self, epoch: tf.Tensor, start: tf.Tensor) -> tf.data.Dataset:
+        elements = self._elements(epoch, start)
         if self.transform is None:
             return elements
         transform = self.transform
         counted = tf.data.Dataset.zip(
-            elements, tf.data.Dataset.range(start, self.steps)
+            elements, tf.data.Dataset.range(start, self._steps)
         )
         return counted.map(
             lambda element, step: transform(element, epoch, step),

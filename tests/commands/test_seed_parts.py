@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 
 import numpy as np
+import pytest
 
-from rlm_tf.commands.seeds import estimating, looking, passes, running
+from rlm_tf.commands.seeds import estimating, looking, passes, tables
 from rlm_tf.commands.seeds import report as report_of_seeds
 from rlm_tf.labelling import SeedRule
 
@@ -43,7 +44,8 @@ def test_what_files_cannot_hold_is_put_into_them_otherwise():
 
 def test_conflicts_and_harmful_seeds():
     rule = SeedRule({"sea": ["ship", "harbour"], "wood": ["tree", "sail"]})
-    texts = ["ship tree", "tree ship sail", *["sail"] * 6, "harbour"]
+    sails = [f"sail {number}" for number in range(6)]
+    texts = ["ship tree", "tree ship sail", *sails, "harbour"]
     matches = rule.match(texts)
     (first, second) = looking.conflicts(rule, matches, [*map(str, range(9))], texts)
     assert first["seeds"] == ["ship", "tree"] and first["documents"] == 2
@@ -52,9 +54,27 @@ def test_conflicts_and_harmful_seeds():
     judged = np.full([9, 2], np.nan)
     judged[2:8] = [0.9, 0.1]
     judged[8] = [0.7, 0.3]
-    found = {row["text"]: row for row in looking.seeds_of(rule, matches, judged)}
+    truth = np.array([0, -1, 0, 0, 1, -1, -1, -1, -1])
+
+    def seeds(texts, judged):
+        rows = looking.seeds_of(rule, matches, texts, judged, truth)
+        return {row["text"]: row for row in rows}
+
+    found = seeds(texts, judged)
     assert found["sail"]["is_harmful"] and found["sail"]["doubted"] == 1
+    assert found["sail"]["accuracy"] == pytest.approx(1 / 3)
+    assert found["sail"]["true_labels"] == 3 and found["harbour"]["accuracy"] is None
     assert not found["harbour"]["is_harmful"] and found["tree"]["doubted"] is None
+    # One text many times, or probes that know nothing of the class, doubt no seed.
+    alike = seeds([*texts[:2], *["sail"] * 6, "harbour"], judged)["sail"]
+    assert alike["doubted"] == 1 and not alike["is_harmful"]
+    judged[2:] = np.nan
+    found = seeds(texts, judged)
+    assert all(
+        row["doubted"] is None and not row["is_harmful"] for row in found.values()
+    )
+    probs = {"plain": judged}
+    assert "plain" not in estimating.without_labels(rule, matches, probs)
 
 
 def test_labels_are_pooled_by_stratum():
@@ -131,7 +151,7 @@ def test_where_training_on_its_own_predictions_leads_away_is_seen():
 
 def test_tables_hold_ends_of_lines_of_every_kind(tmp_path):
     rows = [("id", "text"), ("a", "one\rtwo"), ("b\r", 'a "q",\r\n'), ("c", "x\ny")]
-    running._write_csv(tmp_path / "a.csv", rows)
+    tables.write_csv(tmp_path / "a.csv", rows)
     with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
         assert [*csv.reader(file)] == [[*row] for row in rows]
     assert (tmp_path / "a.csv").read_bytes().startswith(b"id,text\n")

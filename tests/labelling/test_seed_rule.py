@@ -96,6 +96,18 @@ def test_published_tokens():
     ).labels.tolist() == ([0, 0, 1, 1])
 
 
+def test_seeds_that_match_the_same_are_one():
+    seeds = {"sea": ["ship", "Ship", " ship ", "ship*", "SHIP*"], "wood": ["ship"]}
+    rule = SeedRule(seeds)
+    assert [seed.text for seed in rule.seeds] == ["ship", "ship*", "ship"]
+    matches = rule.match(["a ship", "shipping"])
+    assert matches.hits.toarray().tolist() == [[1, 1, 1], [0, 1, 0]]
+    assert matches.counts.tolist() == [[1, 1], [1, 0]]
+    # The authors' rule knows capitals, and matches nothing by them.
+    rule = SeedRule(seeds, tokenisation="published")
+    assert [len(seed.tokens) for seed in rule.seeds] == [1, 0, 0, 0, 0, 1]
+
+
 def test_ties():
     seeds = {"b": ["x", "both"], "a": ["y", "both"], "c": ["z"]}
     texts = [f"both {number}" for number in range(200)] + ["z z both", "nothing"]

@@ -46,6 +46,11 @@ def test_pairs_of_seeds_are_counted_by_hand():
 
 def test_seeds_that_never_meet_or_never_agree():
     rule = SeedRule(_SEEDS)
+    # What one seed covers of another is no second opinion.
+    covered = SeedRule({"a": ["game*", "games", "big games"], "b": ["game", "x"]})
+    texts = ["games", "big games", "games x", "game"]
+    alike = seed_agreement(covered, covered.match(texts))
+    assert alike.documents == 2 and alike.agreement == 0.0
     none = seed_agreement(rule, rule.match(["a0", "b1 b1"]))
     assert none.documents == 0
     assert math.isnan(none.agreement) and math.isnan(none.accuracy)

@@ -13,7 +13,7 @@ from rlm_tf import load_model
 from rlm_tf.labelling import SeedRule, WordList
 from rlm_tf.layers import TfidfBag
 from rlm_tf.models import TextClassifier, TextReader
-from rlm_tf.serving import export_text_classifier
+from rlm_tf.serving import MAX_TEXT_BYTES, export_text_classifier
 
 _WORDS = WordList(["ship", "sea", "tree", "wood", "old"])
 _TEXTS = ["an old ship at sea", "", "a tree! of old wood", "\x00", "ship " * 9, "whale"]
@@ -53,6 +53,15 @@ def test_answers_are_those_of_the_model(tmp_path):
     np.testing.assert_array_equal(matched["counts"], own.counts)
     labels = ["" if label < 0 else _RULE.class_names[label] for label in own.labels]
     assert [label.decode() for label in matched["labels"].numpy()] == labels
+    # As the model, which reads no further than its window.
+    long = "word " * 250_000
+    assert len(long) > MAX_TEXT_BYTES
+    found = served["classify"](texts=tf.constant([long, "ü" * MAX_TEXT_BYTES]))
+    probs = tf.nn.softmax(model(model.reader.rows([long]).tokens) / 2.0)
+    np.testing.assert_allclose(found["probabilities"][:1], probs, atol=1e-6)
+    assert found["cut"].numpy().all()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 1000000 bytes"):
+        served["match"](texts=tf.constant([long]))
     none = served["classify"](texts=tf.constant([], tf.string))
     assert none["labels"].shape == (0,) and none["probabilities"].shape == (0, 2)
 

@@ -85,9 +85,37 @@ def test_noise_of_an_epoch_is_its_own_under_fit(follow):
     assert seen == ([0, 1, 2, 10, 11, 12] if follow else [0, 1, 2, 0, 1, 2])
 
 
+@pytest.mark.parametrize("start", [0, 2, 3, 7])
+def test_passes_that_are_one_epoch(start):
+    def batches(**options):
+        return ResumableBatches(
+            lambda epoch, start: tf.data.Dataset.range(start, 3).map(
+                lambda x: 100 * epoch + x
+            ),
+            steps=3,
+            # The epoch and the step of the pass, whichever epoch it is in.
+            transform=lambda x, epoch, step: (x, 100 * epoch + step),
+            **options,
+        )
+
+    one, many = batches(), batches(passes=3)
+    assert many.steps == 9 and one.steps == 3
+    many.seek(2, start)
+    found = [[*map(int, element)] for element in many.dataset]
+    expected = []
+    for epoch in (6, 7, 8):
+        one.seek(epoch)
+        expected += [[*map(int, element)] for element in one.dataset]
+    assert found == expected[start:] and all(a == b for a, b in found)
+    with pytest.raises(ValueError, match=r"start_step in \[0, 9\)"):
+        many.seek(0, 9)
+
+
 def test_errors():
     with pytest.raises(ValueError, match="`steps` must be the number of elements"):
         ResumableBatches(tf.data.Dataset.range(3).repeat())
+    with pytest.raises(ValueError, match="`passes` must be"):
+        ResumableBatches(tf.data.Dataset.range(3), passes=0)
     batches = ResumableBatches(tf.data.Dataset.range(3))
     for epoch, step in ((-1, 0), (0, 3), (0, -1)):
         with pytest.raises(ValueError, match=r"start_step in \[0, 3\)"):

@@ -33,15 +33,17 @@ def without_labels(
         rule: The rule.
         matches: What it says.
         judged: By name, float `[N, C]`, what probes say of documents that they have
-            not learnt from.
+            not learnt from; nan where they have not seen the class either.
 
     Returns:
         By name a share, None where there is no estimate; `by_class` of the last of
         `judged`; and of seeds that meet how many documents there are.
     """
-    known = matches.labels >= 0
     found: dict[str, Any] = {}
     for name, probs in judged.items():
+        known = (matches.labels >= 0) & np.isfinite(probs).all(axis=1)
+        if not known.any():
+            continue
         joint = confident_joint(matches.labels[known], probs[known].astype(np.float64))
         found[name] = 1 - joint.noise_rate
         rows = joint.calibrated.sum(axis=1)

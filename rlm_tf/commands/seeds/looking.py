@@ -13,8 +13,8 @@ from rlm_tf.models import TextClassifier
 from rlm_tf.models.text_classifiers.stages import log_probs_of
 
 _CONFLICTS, _DOUBTFUL, _DECIDING, _SUGGESTED = 10, 20, 5, 10
-# A seed is harmful if of so many documents that it alone labels, and in this share of
-# them, a classifier that learnt from the other documents says another class.
+# A seed is harmful if of so many different documents that it alone labels, and in this
+# share of them, a classifier that learnt from the others says another class.
 _LEAST_ALONE, _HARMFUL = 5, 0.5
 # Of a prediction that new seeds are looked for in.
 _SURE = 0.5
@@ -37,31 +37,42 @@ class Said(NamedTuple):
 
 
 def seeds_of(
-    rule: SeedRule, matches: Matches, judged: np.ndarray | None
+    rule: SeedRule,
+    matches: Matches,
+    texts: list[str],
+    judged: np.ndarray | None,
+    truth: np.ndarray | None = None,
 ) -> list[dict[str, Any]]:
     """Returns the numbers of each seed, and whether it seems harmful.
 
     Args:
         rule: The rule.
         matches: What it says.
+        texts: The documents.
         judged: float `[N, C]`, what probes say of documents that they have not learnt
-            from, words deleted; None: not known.
+            from, words deleted, nan where nothing is known; None: not known.
+        truth: int `[N]`, true labels, -1 of documents without; None: there are none.
     """
     has = (matches.hits > 0).tocsc()
     alone = np.asarray((matches.hits > 0).sum(axis=1)).ravel() == 1
     found = []
     for number, own in enumerate(seed_statistics(rule, matches)):
         first, last = has.indptr[number : number + 2]
-        rows = has.indices[first:last]
+        rows, index = has.indices[first:last], rule.seeds[number].class_index
+        numbers = own._asdict()
+        if truth is not None and (known := truth[rows][truth[rows] >= 0]).size:
+            numbers["accuracy"] = float(np.mean(known == index))
+            numbers["true_labels"] = len(known)
         rows = rows[alone[rows] & (matches.labels[rows] >= 0)]
-        doubted = None
-        if judged is not None and len(rows):
-            index = rule.seeds[number].class_index
-            doubted = float(np.mean(judged[rows].argmax(axis=1) != index))
-        is_harmful = (
-            doubted is not None and len(rows) >= _LEAST_ALONE and doubted > _HARMFUL
-        )
-        found.append({**own._asdict(), "doubted": doubted, "is_harmful": is_harmful})
+        doubted, is_harmful = None, False
+        if judged is not None:
+            rows = rows[np.isfinite(judged[rows]).all(axis=1)]
+            if len(rows):
+                doubted = float(np.mean(judged[rows].argmax(axis=1) != index))
+                # The same text many times says as much as once.
+                distinct = len({texts[row] for row in rows.tolist()})
+                is_harmful = distinct >= _LEAST_ALONE and doubted > _HARMFUL
+        found.append({**numbers, "doubted": doubted, "is_harmful": is_harmful})
     return found
 
 

@@ -87,10 +87,13 @@ def read_rule(path: str) -> SeedRule:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns an object of JSON; ValueError if a name is there twice."""
-    found = dict(pairs)
+    """Returns an object of JSON; ValueError if a name is there twice.
+
+    Names are cut as cells of tables are, which they are compared with.
+    """
+    names = [name.strip() for name, _ in pairs]
+    found = dict(zip(names, (own for _, own in pairs), strict=True))
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the class {twice!r} is there twice")
     return found

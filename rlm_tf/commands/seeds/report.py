@@ -14,8 +14,8 @@ from rlm_tf.commands.seeds import figures
 _CHARACTERS = 300
 # What is estimated without true labels, and by what.
 _ESTIMATES = (
-    ("plain", "at most, by a probe's doubts (confident learning)"),
-    ("deletion", "at most, by the same, words deleted as it learns"),
+    ("plain", "by a probe's doubts (confident learning)"),
+    ("deletion", "by the same, words deleted as it learns"),
     ("seeds_that_meet", "how seeds that meet agree"),
 )
 
@@ -106,10 +106,9 @@ def _how_good(page: Page, results: dict[str, Any]) -> None:
     page.paragraph(
         "Estimates without true labels may be far off. On four sets of documents that "
         "have them, seeds that meet said from 2 points too much to 20 too little "
-        "(experiments/seed_labels); a probe that has learnt the seeds doubts them too "
-        "little: of 600 news it said that 99 % of the labels were right, of which "
-        "82 % were. They tell which of two lists of seeds is better sooner than how "
-        "good one is; "
+        "(experiments/seed_labels); a probe that has learnt the seeds mostly doubts "
+        "them too little. They tell which of two lists of seeds is better sooner than "
+        "how good one is; "
         f"{found['documents_where_seeds_meet']:,} documents have two seeds or more."
     )
     own = results.get("calibration")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import hashlib
-import io
 import itertools
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from rlm_tf.command_line.json_files import write_json
 from rlm_tf.command_line.quiet import native_silence
 from rlm_tf.command_line.run_folder import claim, remove_all
 from rlm_tf.command_line.wording import number_of
-from rlm_tf.command_line.written_files import write_beside
 from rlm_tf.commands.encoders.folder import encoder_digest
 from rlm_tf.commands.seeds import estimating, looking, report
 from rlm_tf.commands.seeds.reading import Corpus, read_corpus, read_labels, read_rule
@@ -29,6 +26,7 @@ from rlm_tf.commands.seeds.settings import (
     SETTINGS,
     SeedClassifySettings,
 )
+from rlm_tf.commands.seeds.tables import write_csv
 from rlm_tf.commands.seeds.training import TRAIN_FOLDS, Trainer
 from rlm_tf.file_errors import naming
 from rlm_tf.labelling import Matches, SeedRule
@@ -81,7 +79,7 @@ class Run:
         if settings.labels is not None:
             truth = read_labels(settings.labels, corpus, rule.class_names)
         matches = rule.match(corpus.texts)
-        self._look(rule, matches, truth)
+        self._look(rule, corpus, matches, truth)
         self._claim(rule, corpus)
         trainer = Trainer(
             settings, rule, corpus.texts, matches, self.folder / _TRAININGS
@@ -114,7 +112,13 @@ class Run:
         # What is measured may be asked for anew, with labels; trainings are kept.
         remove_all(self.folder, (RESULTS,))
 
-    def _look(self, rule: SeedRule, matches: Matches, truth: np.ndarray | None) -> None:
+    def _look(
+        self,
+        rule: SeedRule,
+        corpus: Corpus,
+        matches: Matches,
+        truth: np.ndarray | None,
+    ) -> None:
         """Says what the rule does, and stops where it does nothing.
 
         Raises:
@@ -127,11 +131,12 @@ class Run:
                 "the column `label`."
             )
         if truth is not None and self.settings.use_labels == "both":
-            given = int((truth >= 0).sum())
+            rows = np.flatnonzero(truth >= 0).tolist()
+            given = len({corpus.texts[row] for row in rows})
             if given < _LEAST_JUDGED:
                 raise ValueError(
-                    f"--labels={self.settings.labels}: --use_labels=both needs "
-                    f"{_LEAST_JUDGED} labels at least, found {given}."
+                    f"--labels={self.settings.labels}: --use_labels=both needs labels "
+                    f"of {_LEAST_JUDGED} different documents at least, found {given}."
                 )
         hits = np.asarray((matches.hits > 0).sum(axis=0)).ravel()
         dead = [seed.text for seed, n in zip(rule.seeds, hits, strict=True) if not n]
@@ -144,7 +149,8 @@ class Run:
             if seed.tokens and not seed.is_prefix and {*seed.tokens} <= {*stops}
         ]
         if plain:
-            self.warnings.append(f"stop words tell no class: {', '.join(plain)}")
+            named = ", ".join(dict.fromkeys(plain))
+            self.warnings.append(f"stop words tell no class: {named}")
         for text, names in rule.shared_seeds.items():
             self.warnings.append(f"{text!r} is a seed of {' and '.join(names)}")
         counts = np.bincount(
@@ -230,7 +236,11 @@ class Run:
             "deletion_ratio": trainer.ratio,
             "estimates": estimating.without_labels(rule, matches, judged),
             "seeds": looking.seeds_of(
-                rule, matches, judged.get("deletion", judged.get("plain"))
+                rule,
+                matches,
+                corpus.texts,
+                judged.get("deletion", judged.get("plain")),
+                truth,
             ),
             "conflicts": report.texts_of(
                 looking.conflicts(rule, matches, corpus.ids, corpus.texts)
@@ -354,11 +364,11 @@ class Run:
             strict=True,
         )
         header = ("id", "label", "probability", "seed_label")
-        _write_csv(self.folder / _PREDICTIONS, itertools.chain([header], rows))
+        write_csv(self.folder / _PREDICTIONS, itertools.chain([header], rows))
         # What a spreadsheet and `--labels` can read.
         texts = [report.printable(corpus.texts[row]) for row in asked.tolist()]
         own = zip((corpus.ids[row] for row in asked.tolist()), texts, strict=True)
-        _write_csv(self.folder / _TO_LABEL, [("id", "text"), *own])
+        write_csv(self.folder / _TO_LABEL, [("id", "text"), *own])
 
 
 def _counts(rule: SeedRule, matches: Matches, labels: np.ndarray) -> dict[str, Any]:
@@ -377,15 +387,3 @@ def _counts(rule: SeedRule, matches: Matches, labels: np.ndarray) -> dict[str, A
             for number, name in enumerate(rule.class_names)
         ],
     }
-
-
-def _write_csv(path: pathlib.Path, rows: Iterable[Any]) -> None:
-    stream = io.StringIO(newline="")
-    plain, quoted = (
-        csv.writer(stream, lineterminator="\n", quoting=quoting)
-        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
-    )
-    for row in rows:
-        # The module leaves a lone end of line of old Macs as it is.
-        (quoted if any("\r" in cell for cell in row) else plain).writerow(row)
-    write_beside(path, stream.getvalue().encode("utf-8", "surrogatepass"))

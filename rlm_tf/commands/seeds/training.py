@@ -211,8 +211,6 @@ class Trainer:
         return model
 
     def _callbacks(self, steps: int) -> list[keras.callbacks.Callback]:
-        if self._is_of_words:
-            return []
         return [LinearRate(steps, int(_WARM_UP * steps))]
 
     def _supervision(
@@ -227,7 +225,7 @@ class Trainer:
             self_epochs=self.self_epochs,
             batch_size=settings.batch_size,
             iterations=iterations,
-            callbacks=self._callbacks,
+            callbacks=None if self._is_of_words else self._callbacks,
             seed=settings.seed,
         )
 

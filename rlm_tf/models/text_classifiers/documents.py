@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from rlm_tf.data.labelled.document_batches import DocumentBatches, compact_tokens
 from rlm_tf.host_tensors import host_array, host_tensor
+from rlm_tf.labelling.word_list import PADDING
 from rlm_tf.layers.text.word_deletion import WordDeletion
 from rlm_tf.training.resumable_batches import ResumableBatches
 
@@ -86,6 +87,13 @@ class Documents(NamedTuple):
         placed = _placed(tokens)
         return self._replace(tokens=host_array(placed), placed=placed)
 
+    def has_words(self) -> np.ndarray:
+        """Returns which documents have a word, bool `[N]`."""
+        found = self.tokens != PADDING
+        for token in self.spared:
+            found &= self.tokens != token
+        return found.any(axis=1)
+
     def batches(
         self,
         rows: np.ndarray,
@@ -93,6 +101,7 @@ class Documents(NamedTuple):
         batch_size: int,
         seed: int,
         deletion: Mapping[str, Any] | None,
+        passes: int = 1,
     ) -> ResumableBatches:
         """Returns batches of some documents.
 
@@ -102,6 +111,7 @@ class Documents(NamedTuple):
             batch_size: Documents of a batch.
             seed: Of their order, and of deletion.
             deletion: Options of `WordDeletion`; None: nothing is deleted.
+            passes: Over them, that are one epoch.
         """
         weights = None
         if self.weights is not None:
@@ -110,9 +120,10 @@ class Documents(NamedTuple):
         own = DocumentBatches(
             self.placed, labels, batch_size, rows=rows, weights=weights, seed=seed
         )
-        if deletion is None:
-            return ResumableBatches(own)
-        return ResumableBatches(own, transform=self._deletion(rows, seed, deletion))
+        transform = None
+        if deletion is not None:
+            transform = self._deletion(rows, seed, deletion)
+        return ResumableBatches(own, transform=transform, passes=passes)
 
     def corrupted(
         self, rows: np.ndarray, seed: int, deletion: Mapping[str, Any]

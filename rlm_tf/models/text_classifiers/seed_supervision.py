@@ -13,11 +13,7 @@ import numpy.typing as npt
 
 from rlm_tf.checks import check_integer, check_option, check_range
 from rlm_tf.labelling.folds import document_folds
-from rlm_tf.labelling.selection import (
-    normalised_loss_scores,
-    select_by_learning_order,
-    select_confident,
-)
+from rlm_tf.models.text_classifiers import selecting
 from rlm_tf.models.text_classifiers.documents import Documents
 from rlm_tf.models.text_classifiers.seed_outcome import SeedOutcome
 from rlm_tf.models.text_classifiers.stages import Said, Watch, train
@@ -26,10 +22,10 @@ from rlm_tf.training.resumable_batches import ResumableBatches
 
 Make = Callable[[int], TextClassifier]
 Callbacks = Callable[[int], Sequence[keras.callbacks.Callback]]
-Selection = Literal["all", "confident", "learning_order", "loss"]
-SELECTIONS: tuple[Selection, ...] = ("all", "confident", "learning_order", "loss")
 Pool = Literal["refreshed", "accumulated"]
 POOLS: tuple[Pool, ...] = ("refreshed", "accumulated")
+# Of a pass, so that to begin it takes as long as some of them.
+_FEW_STEPS = 1000
 
 
 class SeedSupervision:
@@ -85,7 +81,7 @@ class SeedSupervision:
         classifier: Make,
         *,
         probe: Make | None = None,
-        select: Selection = "confident",
+        select: selecting.Selection = "confident",
         fraction: float = 0.5,
         per_class: bool = True,
         probe_deletion: Mapping[str, Any] | None = None,
@@ -106,7 +102,7 @@ class SeedSupervision:
         seed: int = 0,
     ) -> None:
         name = type(self).__name__
-        check_option(name, "select", select, SELECTIONS)
+        check_option(name, "select", select, selecting.SELECTIONS)
         check_option(name, "pool", pool, POOLS)
         check_range(name, 0.0, 1.0, fraction=fraction, stop_below=stop_below)
         check_range(name, 0.0, 1.0, last_share=last_share)
@@ -172,7 +168,8 @@ class SeedSupervision:
                 are not.
 
         Raises:
-            ValueError: If shapes do not fit, or no document has a label.
+            ValueError: If shapes do not fit, no document has a label, or the folder is
+                of other documents or settings.
         """
         data = Documents.checked(
             f"{type(self).__name__}.fit",
@@ -199,7 +196,9 @@ class SeedSupervision:
             if probe_tokens is not None:
                 learnt = data.with_tokens(probe_tokens)
             said = self._probe(data, learnt, labelled, place)
-            scores, chosen = self._selected(said, data.labels[labelled], labelled)
+            scores, chosen = selecting.selected_by(
+                said, data.labels[labelled], self.select, self.fraction, self.per_class
+            )
             confidence[labelled] = scores
             losses = np.full([len(said.losses), len(data.labels)], np.nan)
             losses[:, labelled] = said.losses
@@ -208,10 +207,12 @@ class SeedSupervision:
         rows = np.flatnonzero(selected)
         model, said = self._train(data, rows, data.labels[rows], 1, place)
         rounds = [said.probs.argmax(axis=1)]
-        others = ~selected
+        # Of a text without a word nothing is said.
+        others = ~selected & data.has_words()
         kept = np.full(len(data.labels), -1)
         for iteration in range(1, self.iterations + 1):
-            own = self._own_labels(said.probs, others, iteration)
+            share = self.last_share * iteration / self.iterations
+            own = selecting.own_labels(said.probs, others, share)
             if self.pool == "accumulated":
                 own = np.where(kept >= 0, kept, own)
                 kept = own
@@ -261,7 +262,8 @@ class SeedSupervision:
             folder: See `fit`.
 
         Returns:
-            Probabilities, float32 `[N, C]`; nan of documents without a label.
+            Probabilities, float32 `[N, C]`; nan of documents without a label, and of
+            those whose label no document of another fold has.
 
         Raises:
             ValueError: If shapes do not fit, or fewer different documents have labels
@@ -280,22 +282,31 @@ class SeedSupervision:
         for fold in range(folds):
             rows = np.flatnonzero((of >= 0) & (of != fold))
             out = np.flatnonzero(of == fold)
-            batches = data.batches(
-                rows, data.labels[rows], self.batch_size, self._seed(fold), deletion
+            seed, wanted = self._seed(fold), self.probe_epochs
+            batches, epochs, others = self._batches(
+                data,
+                rows,
+                data.labels[rows],
+                seed,
+                deletion,
+                wanted,
+                self.probe_callbacks,
             )
-            epochs = self._epochs(self.probe_epochs, batches)
             _, said = train(
-                functools.partial(self.probe, self._seed(fold)),
+                functools.partial(self.probe, seed),
                 batches,
                 epochs,
                 data.tokens[out],
                 None if folder is None else pathlib.Path(folder) / f"fold{fold}",
-                others=self._others(batches, epochs, self.probe_callbacks),
+                others=others,
             )
             if found is None:
                 shape = [len(data.labels), said.probs.shape[1]]
                 found = np.full(shape, np.nan, np.float32)
             found[out] = said.probs
+            # Whoever has never seen a class cannot judge it.
+            unknown = ~np.isin(data.labels[out], data.labels[rows])
+            found[out[unknown]] = np.nan
         assert found is not None
         return found
 
@@ -313,10 +324,16 @@ class SeedSupervision:
         seed = self._seed(0)
         if self.corrupted and self.probe_deletion is not None:
             tokens = data.corrupted(labelled, seed, self.probe_deletion)
-        batches = learnt.batches(
-            labelled, labels, self.batch_size, seed, self.probe_deletion
+        batches, epochs, others = self._batches(
+            learnt,
+            labelled,
+            labels,
+            seed,
+            self.probe_deletion,
+            self.probe_epochs,
+            self.probe_callbacks,
+            is_watched=True,
         )
-        epochs = self._epochs(self.probe_epochs, batches)
         _, said = train(
             functools.partial(self.probe, seed),
             batches,
@@ -325,41 +342,9 @@ class SeedSupervision:
             None if folder is None else folder / "probe",
             watch=Watch(tokens, labels),
             passes=self.passes,
-            others=self._others(batches, epochs, self.probe_callbacks),
+            others=others,
         )
         return said
-
-    def _selected(
-        self, said: Said, labels: np.ndarray, rows: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns scores of labelled documents, and which are selected."""
-        if self.select == "learning_order":
-            chosen = select_by_learning_order(
-                said.predictions, labels, fraction=self.fraction
-            )
-            # The earlier a document is learnt for the first time, the surer.
-            right = said.predictions == labels
-            first = np.where(right.any(axis=0), right.argmax(axis=0), len(right))
-            return -first.astype(np.float64), chosen
-        if self.select == "loss":
-            scores = normalised_loss_scores(said.losses)
-        else:
-            scores = said.probs[np.arange(len(rows)), labels]
-        chosen = select_confident(
-            scores, labels, fraction=self.fraction, per_class=self.per_class
-        )
-        return scores, chosen
-
-    def _own_labels(
-        self, probs: np.ndarray, others: np.ndarray, iteration: int
-    ) -> np.ndarray:
-        """Returns predictions that are learnt from in an iteration, -1 of others."""
-        best = np.where(others, probs.argmax(axis=1), -1)
-        if not others.any():
-            return best
-        share = self.last_share * iteration / self.iterations
-        chosen = select_confident(probs.max(axis=1), best, fraction=share)
-        return np.where(chosen, best, -1)
 
     def _train(
         self,
@@ -370,25 +355,42 @@ class SeedSupervision:
         folder: pathlib.Path | None,
     ) -> tuple[TextClassifier, Said]:
         seed = self._seed(number)
-        batches = data.batches(rows, labels, self.batch_size, seed, self.deletion)
         wanted = self.epochs if number == 1 else self.self_epochs
-        epochs = self._epochs(wanted, batches)
+        batches, epochs, others = self._batches(
+            data, rows, labels, seed, self.deletion, wanted, self.callbacks
+        )
         return train(
             functools.partial(self.classifier, seed),
             batches,
             epochs,
             data.tokens,
             None if folder is None else folder / f"training{number}",
-            others=self._others(batches, epochs, self.callbacks),
+            others=others,
         )
 
-    def _epochs(self, wanted: int, batches: ResumableBatches) -> int:
-        return max(wanted, -(-self.least_steps // batches.steps))
+    def _batches(
+        self,
+        data: Documents,
+        rows: np.ndarray,
+        labels: np.ndarray,
+        seed: int,
+        deletion: Mapping[str, Any] | None,
+        wanted: int,
+        callbacks: Callbacks | None,
+        *,
+        is_watched: bool = False,
+    ) -> tuple[ResumableBatches, int, Sequence[keras.callbacks.Callback]]:
+        """Returns batches, how many epochs of them, and callbacks.
 
-    def _others(
-        self, batches: ResumableBatches, epochs: int, make: Callbacks | None
-    ) -> Sequence[keras.callbacks.Callback]:
-        return make(epochs * batches.steps) if make else ()
+        Where nobody asks after each pass, several are one epoch: to begin one takes a
+        third of a second.
+        """
+        steps = -(-len(rows) // self.batch_size)
+        epochs = max(wanted, -(-self.least_steps // steps))
+        is_one = not is_watched and callbacks is None and steps < _FEW_STEPS
+        passes, epochs = (epochs, 1) if is_one else (1, epochs)
+        own = data.batches(rows, labels, self.batch_size, seed, deletion, passes)
+        return own, epochs, callbacks(epochs * own.steps) if callbacks else ()
 
     def _seed(self, number: int) -> int:
         return 1000 * self.seed + number

@@ -14,6 +14,7 @@ import scipy.special
 import tensorflow as tf
 
 from rlm_tf.file_errors import naming
+from rlm_tf.models.text_classifiers.identity import claim_training
 from rlm_tf.models.text_classifiers.text_classifier import TextClassifier
 from rlm_tf.training.resumable_batches import ResumableBatches
 from rlm_tf.training.resume import ExactResume
@@ -109,8 +110,16 @@ def train(
         watch: What is looked at after every epoch; None: nothing.
         passes: See `log_probs_of`.
         others: Callbacks, which checkpoints keep if they are trackable.
+
+    Raises:
+        ValueError: If the folder is of another training.
     """
     model = make()
+    if folder is not None:
+        if not model.built:
+            model.build()
+        number = epochs * data.passes
+        claim_training(folder, model, data, everything, epochs=number, passes=passes)
     if folder is not None and (folder / _SAID).exists():
         _restore(model, folder)
         with np.load(folder / _SAID) as found:
@@ -118,7 +127,6 @@ def train(
     kept: list[Any] = [*others] if watch is None else [*others, watch]
     callbacks: list[Any] = [*kept, data.follow_epochs()]
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
         # An epoch may be a few steps.
         resume = ExactResume(
             folder / _CHECKPOINTS,
@@ -151,8 +159,6 @@ def train(
 
 
 def _restore(model: TextClassifier, folder: pathlib.Path) -> None:
-    if not model.built:
-        model.build()
     with np.load(folder / _WEIGHTS) as found:
         model.set_weights([found[str(i)] for i in range(len(found.files))])
 

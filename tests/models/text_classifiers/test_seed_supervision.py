@@ -9,7 +9,7 @@ import pytest
 from rlm_tf.labelling import select_confident
 from rlm_tf.layers import TfidfBag
 from rlm_tf.models import SeedSupervision, TextClassifier
-from rlm_tf.models.text_classifiers import seed_supervision, stages
+from rlm_tf.models.text_classifiers import seed_supervision, selecting, stages
 
 _SEEDS = (2, 3)
 _SIZE, _LENGTH = 44, 12
@@ -58,7 +58,8 @@ def test_stages_of_the_procedure(monkeypatch):
 
     def training(make, data, epochs, everything, folder, *, watch=None, **options):
         batches = data.source
-        seen.append((batches, epochs, data.transform, watch is not None, make().seed))
+        passes = epochs * data.passes
+        seen.append((batches, passes, data.transform, watch is not None, make().seed))
         rng = np.random.default_rng(len(seen))
         probs = rng.dirichlet([1, 1], len(everything)).astype(np.float32)
         return None, stages.Said(probs, *_watched(watch))
@@ -303,6 +304,62 @@ def test_no_probe_has_seen_what_it_judges(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"fold{i}" for i in range(4)
     ]
+    # But not for other labels, which nothing says of what is stored.
+    with pytest.raises(ValueError, match="fold0 holds a training of other documents"):
+        procedure.cross_fitted(
+            tokens, np.where(known, 1 - labels, -1), folds=4, folder=tmp_path
+        )
+
+
+def test_a_class_that_no_other_fold_has_is_not_judged():
+    tokens = np.arange(4, 16, dtype=np.int32)[:, np.newaxis].repeat(3, 1)
+    labels = np.array([0] * 9 + [1] * 3)
+    # Three times the same text is in one fold.
+    tokens[9:] = tokens[9]
+    procedure = SeedSupervision(_own_maker(tokens), epochs=1, batch_size=4)
+    found = procedure.cross_fitted(tokens, labels, folds=3)
+    assert np.isnan(found[9:]).all() and not np.isnan(found[:9]).any()
+
+
+def test_trainings_in_folders_are_of_one_call(tmp_path):
+    tokens, _, true, _ = _documents(40)
+    options = {"select": "all", "epochs": 1, "iterations": 0, "batch_size": 8}
+
+    def fit(labels=true, tokens=tokens, **others):
+        procedure = SeedSupervision(_maker(tokens), **{**options, **others})
+        return procedure.fit(tokens, labels, folder=tmp_path).probs
+
+    first = fit()
+    np.testing.assert_array_equal(fit(), first)
+    others = [
+        {"labels": 1 - true},
+        {"tokens": tokens[::-1].copy()},
+        {"epochs": 2},
+        {"seed": 1},
+        {"deletion": {"ratio": 0.5}},
+    ]
+    for other in others:
+        with pytest.raises(ValueError, match="other documents, labels or settings"):
+            fit(**other)
+
+
+def test_texts_without_words_are_not_learnt_from(monkeypatch):
+    tokens, _, true, _ = _documents(40)
+    tokens, labels = tokens.copy(), true.copy()
+    tokens[-10:], labels[-20:] = 0, -1
+    seen = []
+
+    own_labels = selecting.own_labels
+
+    def spy(*given):
+        seen.append(own_labels(*given))
+        return seen[-1]
+
+    monkeypatch.setattr(selecting, "own_labels", spy)
+    options = {"select": "all", "epochs": 1, "iterations": 1}
+    SeedSupervision(_maker(tokens), **options).fit(tokens, labels)
+    (own,) = seen
+    assert (own[-20:-10] >= 0).all() and (own[-10:] == -1).all()
 
 
 def _own_maker(tokens):
