@@ -97,14 +97,20 @@ _OF_SOME_TIME: Mapping[str, Arm] = {
         counted=True,
     ),
 }
-LONGER = "-longer"
-# Arms that are also trained for as many passes as three seeds of them.
-_TRAINED_LONGER = ("none", "noising", "imm-2345", "mogrifier")
+LONGER, _PASSES = "-longer", 60
+# Arms that are also trained for as many passes as three seeds of them, and trials: who
+# reads the text more often may need more noise.
+_TRAINED_LONGER: Mapping[str, list[Values]] = {
+    "none": [],
+    "noising": [{"epochs": _PASSES, "gamma0": own} for own in (0.1, 0.2, 0.3, 0.4)],
+    "imm-2345": [],
+    "mogrifier": [],
+}
 ARMS: Mapping[str, Arm] = {
     **_OF_SOME_TIME,
     **{
-        arm + LONGER: _OF_SOME_TIME[arm]._replace(trials=(), base=arm)
-        for arm in _TRAINED_LONGER
+        arm + LONGER: _OF_SOME_TIME[arm]._replace(trials=trials, base=arm)
+        for arm, trials in _TRAINED_LONGER.items()
     },
 }
 # Zaremba et al. (2014) to the end, and the medium one with IMM or with noise.
@@ -157,7 +163,7 @@ CHOSEN: Mapping[str, Values] = {
         "decoupled": 0,
     },
     # In place of the passes and the width of all others.
-    **{arm + LONGER: {"epochs": 60} for arm in _TRAINED_LONGER},
+    **{arm + LONGER: {"epochs": _PASSES} for arm in _TRAINED_LONGER},
     "none-wider": {"width": 400},
     "none-lighter": {
         "input_dropout": 0.3,

@@ -140,7 +140,8 @@ PRESETS = {
     "trials": ScarceConfig(study="trials", arms=_MATCHED, trials=(1, 2, 3, 4)),
     "small": ScarceConfig(
         arms=(
-            *(*PEERS, *_COMPARED, *_COSTLIER, f"{ENSEMBLE}none{LONGER}"),
+            *(*PEERS, *_COMPARED, *_COSTLIER),
+            *(f"{ENSEMBLE}{arm}{LONGER}" for arm in ("none", "noising")),
             *(ENSEMBLE + arm for arm in _COMPARED),
         )
     ),

@@ -63,18 +63,22 @@ def twin_of(
 ) -> tuple[dict[str, Any], LogProbs] | None:
     """Returns what the same training took and says, if another study has made it.
 
-    Or a trial of the arm, with what was chosen then.
+    Or a trial of the arm, with what was chosen then; of a trial a run of the arm.
 
     Args:
         run: A run of one model.
         output: Folder of all runs.
     """
-    if run.trial or run.is_ensemble or run.arm in PEERS:
+    if run.is_ensemble or run.arm in PEERS:
         return None
     _, rows = run_flags.folders()
     for study, trial in (
         *((study, 0) for study in _SHARING if study != run.config.study),
-        *(("trials", number) for number in range(1, trials_of(run.arm) + 1)),
+        *(
+            ("trials", number)
+            for number in range(1, trials_of(run.arm) + 1)
+            if not run.trial
+        ),
     ):
         config = dataclasses.replace(run.config, study=study)
         name = run._replace(config=config, trial=trial).name

@@ -129,6 +129,12 @@ def test_the_same_training_is_not_made_twice(tmp_path, monkeypatch):
     assert cost["trained_as"] == trial.name
     assert members.twin_of(chosen_then._replace(seeds=(2,)), tmp_path) is None
     assert members.twin_of(trial, tmp_path) is None
+    # And the other way round.
+    rows.write(chosen_then.name, {**row, "seed": 1, "settings": chosen_then.settings})
+    (tmp_path / chosen_then.name).mkdir()
+    members.save(tmp_path / chosen_then.name, said)
+    cost, _ = members.twin_of(trial, tmp_path)
+    assert cost["trained_as"] == chosen_then.name
     mean = ScarceRun(PRESETS["small"], "ensemble-none", 0.125, 0, (2, 3))
     with pytest.raises(
         FileNotFoundError, match="the mean of --seeds=2,3 of none needs"
