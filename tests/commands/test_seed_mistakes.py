@@ -20,7 +20,27 @@ def test_what_cannot_be_judged_is_said_before_anything_is_trained(files, number)
     given = seed_settings(
         files, labels=str(files / "few.csv"), use_labels="both", output_dir="none"
     )
-    with pytest.raises(ValueError, match=f"needs 10 labels at least, found {number}"):
+    # Two of the documents are alike.
+    different = {1: 1, 9: 8}[number]
+    said = f"labels of 10 different documents at least, found {different}"
+    with pytest.raises(ValueError, match=said):
+        running.run(given)
+
+
+def test_labels_of_one_text_are_one(tmp_path):
+    lines = ["id,text", *(f"d{i},a ship" for i in range(12)), "e,a tree"]
+    (tmp_path / "corpus.csv").write_text("\n".join(lines))
+    (tmp_path / "seeds.json").write_text('{"sea": ["ship"], "wood": ["tree"]}')
+    labels = ["id,label", *(f"d{i},sea" for i in range(12))]
+    (tmp_path / "labels.csv").write_text("\n".join(labels))
+    given = settings.SeedClassifySettings(
+        texts=str(tmp_path / "corpus.csv"),
+        seed_words=str(tmp_path / "seeds.json"),
+        labels=str(tmp_path / "labels.csv"),
+        use_labels="both",
+        output_dir=str(tmp_path / "out"),
+    )
+    with pytest.raises(ValueError, match="10 different documents at least, found 1"):
         running.run(given)
 
 
@@ -34,7 +54,16 @@ def test_a_run_that_failed_may_have_other_seeds(files, tmp_path):
     with pytest.raises(ValueError, match="no document is labelled sea, wood"):
         running.run(given)
     assert not (tmp_path / "out" / "settings.json").exists()
-    for text in ('{"sea": ["a"], "sea": ["b"]}', '{"": ["a"], "wood": ["b"]}'):
+    # Names are cut as the labels that they are compared with.
+    (tmp_path / "seeds.json").write_text('{" sea": ["a"], "wood ": ["b"]}')
+    assert reading.read_rule(str(tmp_path / "seeds.json")).class_names == (
+        *("sea", "wood"),
+    )
+    for text in (
+        '{"sea": ["a"], "sea": ["b"]}',
+        '{"sea": ["a"], "sea ": ["b"]}',
+        '{" ": ["a"], "wood": ["b"]}',
+    ):
         (tmp_path / "seeds.json").write_text(text)
         with pytest.raises(ValueError, match=r"'sea' is there twice|and not empty"):
             reading.read_rule(str(tmp_path / "seeds.json"))
