@@ -278,6 +278,13 @@ def test_factors_are_shares_of_what_the_recipe_needs():
     arms = by_arms([_row("none", 1, 171.0), _row("ensemble-none", 1, 106.0)])
     curve = [_row("none", 1, 191, fraction=0.125), _row("none", 1, 151, fraction=0.25)]
     recipes |= tuned_curves([*curve, _row("imm-2", 1, 9.0)])
+    # Of each amount the settings that are the better ones on validation text.
+    lighter = [
+        _row("none-lighter", 1, value, fraction=share)
+        for share, value in ((0.125, 200), (0.25, 140), (0.5, 100))
+    ]
+    found = tuned_curves([*curve, *lighter])["tuned `none`, mixed"]
+    assert found == {0.125: 190.0, 0.25: 139.0, 0.5: 99.0}
     lines = factors(arms, recipes).splitlines()
     assert "untuned | tuned `none`, alone | tuned `none`, mixed" in lines[0]
     # Of test text mixtures have 170 and 105, which none reaches with all the text.
