@@ -160,7 +160,7 @@ PRESETS = {
     ),
     "curve": ScarceConfig(
         study="curve",
-        arms=(*PEERS, "none", ENSEMBLE + "none"),
+        arms=(*PEERS, "none", "none-lighter", ENSEMBLE + "none"),
         fractions=(0.0625, 0.125, 0.25, 0.5),
     ),
     "corpora": ScarceConfig(

@@ -343,7 +343,7 @@ def kinds(rows: Sequence[Row], name: str) -> str:
 
 def draw_curve(rows: Sequence[Row], path: pathlib.Path) -> None:
     """Draws test perplexity against the amount of text: alone dashed, mixed solid."""
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8.5, 4), layout="constrained")
     amounts = sorted({row["train_tokens"] for row in rows})
     colours = [f"C{number}" for number in range(10)]
     for colour, (arm, own) in zip(colours, by_arms(rows).items(), strict=False):
@@ -366,7 +366,7 @@ def draw_curve(rows: Sequence[Row], path: pathlib.Path) -> None:
     )
     axes.set_yticks(range(low, high + 1, 50), map(str, range(low, high + 1, 50)))
     axes.minorticks_off()
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save(figure, path)
 
 

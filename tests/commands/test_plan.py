@@ -39,6 +39,9 @@ def test_more_text_has_wider_models_and_less_dropout():
     plans = [plan_of(amount) for amount in (4_000, 100_000, 1_500_000, 20_000_000)]
     assert [plan.width for plan in plans] == [128, 256, 400, 650]
     assert plans[1].dropouts == (0.33, 0.33, 0.3, 0.69)
+    # A half of Penn Treebank is not scarce, a quarter is.
+    assert plan_of(464_794).dropouts == plans[2].dropouts
+    assert plan_of(232_397).dropouts == plans[1].dropouts
     assert [plan.learning_rate for plan in plans] == [0.007, 0.007, 0.003, 0.003]
     assert [plan.l2 for plan in plans] == [3e-4, 3e-4, 0.0, 0.0]
     assert "l2: 0.0003 (100,000 training tokens)" in list(plans[1].lines())

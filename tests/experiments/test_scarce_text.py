@@ -86,6 +86,21 @@ def test_the_lighter_recipe_is_that_of_the_command_for_more_text():
     assert lighter["decay"] == _for(command.l2s, 2_000_000)
 
 
+def test_the_command_changes_recipes_where_rows_do():
+    rows = Rows(pathlib.Path(page.__file__).parent).read_all(NEEDS)
+    curve = [r for r in of_study(rows, "curve") if r["seed"] == 1]
+    reached = {(r["arm"], r["train_tokens"]): r["mixed_valid"] for r in curve}
+    amounts = [tokens for arm, tokens in reached if arm == "none-lighter"]
+    dropouts, light = architectures.OF["lstm"].dropouts, chosen("none-lighter")
+    rates = tuple(value for name, value in light.items() if "dropout" in name)
+    seen = set()
+    for tokens in amounts:
+        is_light = reached["none-lighter", tokens] < reached["none", tokens]
+        assert (_for(dropouts, tokens) == rates) == is_light
+        seen.add(is_light)
+    assert seen == {True, False}
+
+
 def _for(steps, tokens):
     return next(value for limit, value in steps if limit is None or tokens < limit)
 
