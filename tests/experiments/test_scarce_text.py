@@ -181,7 +181,7 @@ def test_runs_of_presets():
     assert medium.settings["values"]["width"] == 650
     assert medium.settings["values"]["orders"] == ARMS["imm-2345"].orders
     assert medium.settings["values"]["coefficient"] == CHOSEN["imm-2345"]["coefficient"]
-    half = runs_of(PRESETS["curve"], [1])[-2]
+    half = runs_of(PRESETS["curve"], [1])[-3]
     assert half.name == "curve-none-ptb-2th-seed1"
     assert half.settings["values"] == chosen("none")
     for wrong, message in (
