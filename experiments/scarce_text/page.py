@@ -11,7 +11,7 @@ import numpy as np
 from experiments.kit.about import About, MadeBy
 from experiments.kit.paired import at
 from experiments.kit.rows import Rows
-from experiments.scarce_text.arms import ENSEMBLE, PEERS
+from experiments.scarce_text.arms import ENSEMBLE, LONGER, PEERS
 from experiments.scarce_text.differences import less_in_parts, mixed_less
 from experiments.scarce_text.factors import (
     Curve,
@@ -160,4 +160,7 @@ def values(folder: pathlib.Path) -> dict[str, str]:
         found[f"{arm}_mixed"] = f"{mean(arm):.1f}"
         found[f"{arm}_alone"] = f"{mean(arm, 'test'):.1f}"
         found[f"{arm}_less_none"] = mixed_less("none", arms, arm)
+        if arm.endswith(LONGER):
+            base = f"none{LONGER}"
+            found[f"{arm}_less_{base}"] = mixed_less(base, arms, arm)
     return found

@@ -67,7 +67,8 @@ class SeedSupervision:
             0: never.
         passes: With dropout, whose mean is the probe's confidence; 1: without.
         callbacks: Returns callbacks of a training of so many steps, such as
-            `lambda steps: [LinearRate(steps)]`; None: there are none.
+            `lambda steps: [LinearRate(steps)]`; None: there are none, and all passes
+            over documents may be one epoch.
         probe_callbacks: Likewise, of the probe, such as one with O2U-Net's cyclic rate;
             None: `callbacks`.
         seed: Of all trainings; each has others.
