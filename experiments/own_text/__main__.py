@@ -22,8 +22,8 @@ def define() -> None:
     flags.DEFINE_list(
         "arms",
         list(ARMS),
-        "With a mixture, by today's and earlier defaults; small: without IMM, with it, "
-        "longer without.",
+        "With a mixture, by today's and earlier defaults, and with noise; small: "
+        "without IMM, with it, longer without.",
     )
     flags.DEFINE_list("seeds", ["1", "2", "3"], "Of each text and arm.")
     flags.DEFINE_string("output_dir", "runs/own_text", "Folder of texts and models.")

@@ -83,10 +83,14 @@ def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 def _reached(rows: Sequence[Row]) -> str:
     gains, lines = mixture_gains(rows), []
-    over_earlier = _gains(rows, ("mixture", "mixture"), ("earlier", "mixture"))
+    served = ("mixture", "mixture")
+    others = {
+        "earlier": _gains(rows, served, ("earlier", "mixture")),
+        "noising": _gains(rows, ("noising", "mixture"), served),
+    }
     for name, mixed in _mixtures_by_text(rows):
         gain = "{:.1f} ± {:.1f}".format(*gains[name]) if name in gains else ""
-        change = over_earlier.get(name)
+        changes = {arm: found.get(name) for arm, found in others.items()}
         lines.append(
             (
                 name,
@@ -96,8 +100,14 @@ def _reached(rows: Sequence[Row]) -> str:
                     for model in ("n-gram", "model", "mixture")
                 ),
                 gain,
-                _bits(rows, name, "earlier", "mixture"),
-                "" if change is None else "{:.1f} ± {:.1f}".format(*change),
+                *(
+                    cell
+                    for arm, change in changes.items()
+                    for cell in (
+                        _bits(rows, name, arm, "mixture"),
+                        "" if change is None else "{:.1f} ± {:.1f}".format(*change),
+                    )
+                ),
                 _bits(rows, name, "mixture", "dynamic evaluation"),
             )
         )
@@ -111,6 +121,8 @@ def _reached(rows: Sequence[Row]) -> str:
             "below the n-gram, % ± standard error",
             "mixture by earlier defaults",
             "below that, % ± standard error",
+            "mixture, trained with noise (0.1)",
+            "that below the mixture, % ± standard error",
             "model, dynamic evaluation",
         ),
         lines,

@@ -36,6 +36,8 @@ def test_gains_are_of_the_same_seeds():
     assert "| 20.0 ± 2.9 | 2.000 ± 0.000 | 17.5 ± 2.5 |" in reached
     only = [row for row in rows if row["arm"] == "mixture"]
     assert "| 20.0 ± 2.9 |  |  |" in tables_of(only)["reached"]
+    noisy = [*only, _row("noising", 1, 1.6), _row("noising", 2, 1.6)]
+    assert "| 1.600 ± 0.000 | 2.9 ± 2.9 |" in tables_of(noisy)["reached"]
 
 
 def test_earlier_defaults_are_given_and_are_not_those_of_today():
@@ -46,6 +48,9 @@ def test_earlier_defaults_are_given_and_are_not_those_of_today():
         assert {*options} <= fields
         if arm == "mixture":
             assert {*options} == {"minutes", "seed"}
+            continue
+        if arm == "noising":
+            assert {*options} == {"minutes", "seed", "noising"}
             continue
         assert ("minutes" in options) == (arm in WHOLE_ARMS)
         rates = tuple(float(rate) for rate in options["dropouts"].split(","))
