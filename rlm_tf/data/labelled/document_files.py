@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from rlm_tf.data.labelled.table_files import column, long_cells
+from rlm_tf.data.labelled.table_files import broken_table, column, long_cells
 
 Path = str | os.PathLike[str]
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -190,7 +190,7 @@ def _of_table(
             own = None if id_at is None else row[id_at]
             yield own, row[text_at], reader.line_num
     except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}.") from None
+        raise broken_table(path, reader.line_num, error) from None
 
 
 def _of_json(

@@ -82,12 +82,20 @@ def read_table(
                     )
                 rows.append(row)
     except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}.") from error
+        raise broken_table(path, reader.line_num, error) from error
     if broken:
         _LOGGER.warning("%s: left out %s broken rows.", path, f"{broken:,}")
     if len(rows) < 2:
         raise ValueError(f"{path}: expected a line of names of columns, and rows.")
     return rows[0], rows[1:]
+
+
+def broken_table(path: Path, line: int, error: csv.Error) -> ValueError:
+    """Returns what is wrong with a table, for those who have not opened it."""
+    said = str(error)
+    if "universal-newline" in said:
+        said = "a line ends with CR alone, as on old Macs; write the file with LF"
+    return ValueError(f"{path}, line {line}: {said}.")
 
 
 def column(path: Path, names: Sequence[str], wanted: str) -> int:

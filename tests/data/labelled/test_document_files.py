@@ -89,6 +89,11 @@ def test_json_and_lines(tmp_path):
         ("a.jsonl", b'{"text": 3}\n', r"line 1: 'text' must be a text, found int"),
         ("a.jsonl", b'{"tex": "a"}\n', r"line 1: has no column 'text' \(did you mean"),
         ("a.csv.gz", b"text\na\n", r"a\.csv\.gz: a damaged \.gz file"),
+        (
+            "a.csv",
+            b"text\rship\rtree\r",
+            "line 1: a line ends with CR alone, as on old",
+        ),
     ],
 )
 def test_mistakes(tmp_path, name, content, message):
