@@ -38,6 +38,7 @@ from rlm_tf.models import (
     word_classifier,
 )
 from rlm_tf.models.encoders.other_dropout import with_dropout
+from rlm_tf.models.text_classifiers.documents import rows_with_words
 from rlm_tf.models.text_classifiers.kinds import KINDS, Kind
 from rlm_tf.training import LinearRate
 
@@ -151,10 +152,7 @@ class Trainer:
         placed = host_tensor(_rows(reader, texts))
         tokens = host_array(placed)
         length = tokens.shape[1]
-        present = tokens != PADDING
-        for token in reader.spared:
-            present &= tokens != token
-        has_words = present.any(axis=1)
+        has_words = rows_with_words(tokens, reader.spared)
         deletion = self.settings.deletion
         whose = None if deletion == "all_seeds" else self.labels
         if isinstance(reader.words, WordList):

@@ -89,10 +89,7 @@ class Documents(NamedTuple):
 
     def has_words(self) -> np.ndarray:
         """Returns which documents have a word, bool `[N]`."""
-        found = self.tokens != PADDING
-        for token in self.spared:
-            found &= self.tokens != token
-        return found.any(axis=1)
+        return rows_with_words(self.tokens, self.spared)
 
     def batches(
         self,
@@ -150,6 +147,19 @@ class Documents(NamedTuple):
             None if each is None else each[rows] for each in (places, self.starts)
         )
         return WordDeletion(places=places, starts=starts, **given)
+
+
+def rows_with_words(tokens: np.ndarray, spared: Collection[int]) -> np.ndarray:
+    """Returns which rows of token ids have a word, bool `[N]`.
+
+    Args:
+        tokens: int `[N, T]`.
+        spared: Ids that are no words.
+    """
+    found = tokens != PADDING
+    for token in spared:
+        found &= tokens != token
+    return found.any(axis=1)
 
 
 def _placed(tokens: npt.ArrayLike) -> tf.Tensor:

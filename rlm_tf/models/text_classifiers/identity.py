@@ -40,15 +40,19 @@ def claim_training(
     """
     own = _digest(model, data, everything, others)
     place = folder / _IDENTITY
+    if place.exists():
+        if place.read_text() != own:
+            raise ValueError(
+                f"{folder} holds a training of other documents, labels or settings; "
+                "remove it, or name another folder."
+            )
+        return
     # A folder of an earlier version does not say.
-    if place.exists() and place.read_text() != own:
-        raise ValueError(
-            f"{folder} holds a training of other documents, labels or settings; remove "
-            "it, or name another folder."
-        )
     folder.mkdir(parents=True, exist_ok=True)
-    with naming(place):
-        place.write_text(own)
+    beside = folder / f"{_IDENTITY}.part"
+    with naming(beside):
+        beside.write_text(own)
+        beside.replace(place)
 
 
 def _digest(

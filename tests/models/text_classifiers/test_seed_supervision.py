@@ -329,7 +329,11 @@ def test_trainings_in_folders_are_of_one_call(tmp_path):
         procedure = SeedSupervision(_maker(tokens), **{**options, **others})
         return procedure.fit(tokens, labels, folder=tmp_path).probs
 
+    # What a kill leaves of the file that says so is no other training.
+    (tmp_path / "training1").mkdir()
+    (tmp_path / "training1" / "identity.part").write_text("a")
     first = fit()
+    assert not (tmp_path / "training1" / "identity.part").exists()
     np.testing.assert_array_equal(fit(), first)
     others = [
         {"labels": 1 - true},
